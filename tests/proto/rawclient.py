@@ -444,6 +444,7 @@ class Ring:
         self.mem.write(self.used, bytes(6 + 8 * self.size))
         self.set_avail_idx(idx)
         self._uh[self._uo + 1] = idx & 0xFFFF
+        self.set_avail_event(idx)       # as a ring that goes on from `idx` has it
 
     def close(self):
         for name in ('call_fd', 'kick_fd', 'err_fd'):
@@ -476,6 +477,9 @@ class Ring:
 
     def avail_event(self):
         return self._uh[self._uo + 2 + 4 * self.size]
+
+    def set_avail_event(self, idx):
+        self._uh[self._uo + 2 + 4 * self.size] = idx & 0xFFFF
 
     # descriptors
     def write_desc(self, i, gpa, length, flags=0, nxt=0):
@@ -894,7 +898,7 @@ class Client(Connection):
     def negotiate(self, without=0, features=None, protocol=None):
         self.offered = self.get_features()
         if features is None:
-            features = self.offered & ~without
+            features = self.offered & ~(without | F_NOTIFY_ON_EMPTY)
         if features & F_PROTOCOL:
             offered = self.get_protocol_features()
             want = offered & P_OURS if protocol is None else offered & protocol
