@@ -3,6 +3,7 @@
 RINGSIDE        the program to test (default build/ringside of this checkout)
 RINGSIDE_PEER   "qemu-storage-daemon": run the tests against that server instead, where it can;
                 tests marked `ours` say what only our server promises and are skipped there
+                (RINGSIDE_PEER_ALL=1 runs them all the same, to see what the peer does)
 RINGSIDE_SOAK   1: long sizes of the stresses, all permutations
 """
 
@@ -31,6 +32,7 @@ import rawclient as rc  # noqa: E402
 
 BINARY = os.environ.get('RINGSIDE') or str(ROOT / 'build' / 'ringside')
 PEER = os.environ.get('RINGSIDE_PEER', '')
+PEER_ALL = os.environ.get('RINGSIDE_PEER_ALL') == '1'
 SOAK = os.environ.get('RINGSIDE_SOAK') == '1'
 MIB = 1 << 20
 STOP_TIMEOUT = 60
@@ -50,7 +52,7 @@ def pytest_collection_modifyitems(config, items):
     nofaults = pytest.mark.skip(reason='needs a build with -Dfaults=true')
     have = have_faults()
     for item in items:
-        if PEER and item.get_closest_marker('ours'):
+        if PEER and not PEER_ALL and item.get_closest_marker('ours'):
             item.add_marker(peer)
         if not have and item.get_closest_marker('faults'):
             item.add_marker(nofaults)
