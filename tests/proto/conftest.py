@@ -295,20 +295,25 @@ class Server:
         self.clients.append(c)
         return c
 
-    def next_client(self, disk=0, timeout=10, **kw):
-        """A set-up client, as soon as the server has let the one before go."""
+    def connect_retry(self, disk=0, timeout=10):
+        """A connection that is taken: the one before may still be on its way out."""
         end = time.monotonic() + timeout
         while True:
             c = self.connect(disk)
             try:
-                return c.setup(**kw)
+                c.get_features()
+                return c
             except rc.Closed:
                 c.close()
                 self.clients.remove(c)
                 assert self.alive(), self.log()[-4000:]
                 if time.monotonic() > end:
                     raise
-                time.sleep(0.01)
+                time.sleep(0.002)
+
+    def next_client(self, disk=0, timeout=10, **kw):
+        """A set-up client, as soon as the server has let the one before go."""
+        return self.connect_retry(disk, timeout).setup(**kw)
 
     def client(self, disk=0, **kw):
         return self.connect(disk).setup(**kw)
