@@ -8,7 +8,6 @@ RINGSIDE_SOAK   1: long sizes of the stresses, all permutations
 """
 
 import contextlib
-import ctypes
 import json
 import os
 import pathlib
@@ -16,7 +15,6 @@ import random
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -433,9 +431,6 @@ def loop4k(tmpdir_short):
     subprocess.run(['losetup', '-d', dev], check=False)
 
 
-libc = ctypes.CDLL(None, use_errno=True)
-
-
 def disk_bytes(path, offset, size):
     """What the host sees; the page cache is coherent with the server's writes."""
     fd = os.open(path, os.O_RDONLY)
@@ -444,5 +439,3 @@ def disk_bytes(path, offset, size):
     finally:
         os.close(fd)
 
-
-assert socket and libc

@@ -62,8 +62,8 @@ def test_b31_whole_struct(server, client):
     assert after[:32] == before[:32] and after[33:] == before[33:]
 
 
-@pytest.mark.parametrize('size,data', [(60, b''), (2, b'\0'), (0xFFFFFFFF, b'\0'), (257, bytes(257)),
-                                       (1, b'\0\0\0\0\0')])
+@pytest.mark.parametrize('size,data', [(60, b''), (2, b'\0'), (0xFFFFFFFF, b'\0'),
+                                       (257, bytes(257)), (1, b'\0\0\0\0\0')])
 def test_size_field_does_not_fit(server, client, size, data):
     client.send(rc.SET_CONFIG, struct.pack('<III', 32, size, 0) + data)
     try:

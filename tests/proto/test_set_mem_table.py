@@ -33,7 +33,8 @@ def test_eight_regions(server):
 def test_mmap_offset(server):
     """The region begins inside its file, as QEMU's below-4G and above-4G parts do."""
     c = server.connect()
-    c.setup(mem=rc.Memory([rc.Region(0, MIB, offset=2 * MIB), rc.Region(4 * MIB, MIB, offset=4096)]))
+    c.setup(mem=rc.Memory([rc.Region(0, MIB, offset=2 * MIB),
+                           rc.Region(4 * MIB, MIB, offset=4096)]))
     ring = c.start()
     data = os.urandom(512)
     ring.write(0, data, region=1)
@@ -166,8 +167,8 @@ def test_overlap(server, conn, what):
 
 
 @pytest.mark.ours
-@pytest.mark.parametrize('count,entries,fds', [(1, 1, 0), (2, 2, 1), (1, 1, 2), (1, 1, 8), (2, 1, 2),
-                                               (9, 9, 9), (0xFFFFFFFF, 1, 1), (0, 1, 1)])
+@pytest.mark.parametrize('count,entries,fds', [(1, 1, 0), (2, 2, 1), (1, 1, 2), (1, 1, 8),
+                                               (2, 1, 2), (9, 9, 9), (0xFFFFFFFF, 1, 1), (0, 1, 1)])
 def test_counts_that_do_not_fit(server, conn, count, entries, fds):
     """Regions, bytes and descriptors must agree; nothing leaks."""
     conn.negotiate()

@@ -162,8 +162,9 @@ def test_call_eventfd_full(server):
     ring = c.start()
     other = c.start(1)
     ring.read(0, 512)
-    os.eventfd_write(ring.call_fd, 0xFFFFFFFFFFFFFFFE)
-    for _ in range(20):
+    ring.drain_call()
+    os.eventfd_write(ring.call_fd, 0xFFFFFFFFFFFFFFF0)     # full some calls later
+    for _ in range(40):
         ring.blk(rc.T_IN, 0, in_len=512)
         ring.submit()
         ring.wait(poll=True)
