@@ -17,7 +17,7 @@
 #define VIRTIO_BLK_MEDIUM_IOV (VIRTIO_BLK_SEG_MAX + 2)
 /* Chains longer than announced (some drivers ignore seg_max) share a few large arrays. */
 #define VIRTIO_BLK_LARGE_IOVS 2
-#define VIRTIO_BLK_MAX_SLOTS  1024
+#define VIRTIO_BLK_MAX_SLOTS  1024u
 
 #define VIRTIO_BLK_SIZE_MAX       (16u << 20)
 #define VIRTIO_BLK_MAX_RANGE_SEGS 256u
