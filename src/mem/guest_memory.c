@@ -192,6 +192,11 @@ void guest_memory_unref(struct guest_memory *m)
 	table_free(m);
 }
 
+uint64_t guest_region_offset(const struct guest_region *r)
+{
+	return r->mapping->offset_bytes;
+}
+
 bool guest_memory_is_broken(const struct guest_memory *m)
 {
 	for (unsigned i = 0; i < m->nregions; i++) {

@@ -63,6 +63,9 @@ struct guest_memory *guest_memory_create(const struct guest_region_config *confi
 struct guest_memory *guest_memory_ref(struct guest_memory *m);
 void guest_memory_unref(struct guest_memory *m);
 
+/* Where in its file a region begins. */
+uint64_t guest_region_offset(const struct guest_region *r);
+
 bool guest_memory_is_broken(const struct guest_memory *m);
 
 /* The pointer for [gpa, gpa + len) if it lies in one region, else NULL.  len may be 0. */
