@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/backing.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "daemon/image.h"
+
+#ifdef RINGSIDE_FAULTS
+#include "engine/fault.h"
+#endif
+
+/* ---- channels: made and given back by the threads that use them ---- */
+
+struct channel_call {
+	struct disk *disk;
+	struct blk_channel *channel;
+	struct error *err;
+};
+
+static void get_channel(void *arg)
+{
+	struct channel_call *call = arg;
+
+	call->channel = disk_channel_get(call->disk, call->err);
+}
+
+static void put_channel(void *arg)
+{
+	struct channel_call *call = arg;
+
+	disk_channel_put(call->channel);
+}
+
+static void put_channels(struct backing *b)
+{
+	for (unsigned i = 0; i < b->nchannels; i++) {
+		struct channel_call call = {.channel = b->channels[i]};
+
+		iothread_run_sync(b->iothreads[i], put_channel, &call);
+	}
+	b->nchannels = 0;
+}
+
+static int get_channels(struct backing *b, unsigned n, struct error *err)
+{
+	for (b->nchannels = 0; b->nchannels < n; b->nchannels++) {
+		struct channel_call call = {.disk = b->disk, .err = err};
+
+		iothread_run_sync(b->iothreads[b->nchannels], get_channel, &call);
+		if (!call.channel) {
+			put_channels(b);
+			return -EIO;
+		}
+		b->channels[b->nchannels] = call.channel;
+	}
+	return 0;
+}
+
+/* ---- the engine ---- */
+
+static const struct engine_ops *with_faults(const struct engine_ops *ops)
+{
+#ifdef RINGSIDE_FAULTS
+	const char *spec = getenv("RINGSIDE_FAULTS");
+
+	if (spec && *spec)
+		return fault_wrap(ops, spec);
+#endif
+	return ops;
+}
+
+static int open_disk(struct backing *b, const struct image *image, const struct engine_ops *ops,
+		     struct error *err)
+{
+	const struct disk_options *o = b->options;
+	struct disk_config config = {
+		.id = o->id,
+		.ops = with_faults(ops),
+		.engine = {.path = o->path,
+			   .fd = -1,
+			   .direct = image->direct,
+			   .read_only = o->readonly,
+			   .fixed_buffers = o->fixed_buffers,
+			   .size_bytes = o->size_bytes},
+		.block_bytes = o->block_bytes,
+		.discard = o->discard,
+		.poll = disk_options_given(o, DISK_KEY_POLL) ? &o->poll : NULL,
+	};
+
+	if (image->fd >= 0) {
+		/* The disk takes its descriptor over also when it fails; the next engine needs
+		 * another.  Both are the same open file, and so the lock stays. */
+		config.engine.fd = fcntl(image->fd, F_DUPFD_CLOEXEC, 3);
+		if (config.engine.fd < 0)
+			return error_set(err, -errno, "%s", strerror(errno));
+	}
+	b->disk = disk_create(&config, err);
+	return b->disk ? 0 : -EIO;
+}
+
+static int try_engine(struct backing *b, const struct image *image, const struct engine_ops *ops,
+		      unsigned niothreads, struct error *err)
+{
+	int ret = open_disk(b, image, ops, err);
+
+	if (ret < 0)
+		return ret;
+	ret = get_channels(b, MIN(niothreads, b->options->queues), err);
+	if (ret < 0) {
+		disk_destroy(b->disk);
+		b->disk = NULL;
+		return ret;
+	}
+	b->engine = ops->name;
+	return 0;
+}
+
+static int choose_engine(struct backing *b, const struct image *image, unsigned niothreads,
+			 struct error *err)
+{
+	const struct disk_options *o = b->options;
+	const struct engine_ops *ops;
+	char reasons[256] = "";
+	struct error why;
+	int ret = -EINVAL;
+
+	for (unsigned i = 0; (ops = engine_kind_candidate(o->engine, i)); i++) {
+		size_t len = strlen(reasons);
+
+		ret = try_engine(b, image, ops, niothreads, &why);
+		if (ret == 0)
+			break;
+		snprintf(reasons + len, sizeof(reasons) - len, "%s%s: %.100s", len ? "; " : "",
+			 ops->name, why.text);
+	}
+	if (ret < 0)
+		return error_set(err, ret, "disk '%s': %.450s", o->id, why.text);
+	if (*reasons)
+		log_info("disk '%s': engine %s, because others do not work here (%s)", o->id,
+			 b->engine, reasons);
+	return 0;
+}
+
+int backing_open(struct backing *b, const struct disk_options *o, struct iothread *const *iothreads,
+		 unsigned niothreads, struct error *err)
+{
+	struct image image = {.fd = -1};
+	int ret = 0;
+
+	*b = (struct backing){.options = o, .iothreads = iothreads};
+	b->channels = calloc(niothreads, sizeof(struct blk_channel *));
+	if (!b->channels)
+		return error_set(err, -ENOMEM, "disk '%s': out of memory", o->id);
+	if (engine_kind_has_file(o->engine)) {
+		struct image_options io = {.id = o->id,
+					   .path = o->path,
+					   .read_only = o->readonly,
+					   .direct = o->direct,
+					   .must_direct = disk_options_given(o, DISK_KEY_DIRECT),
+					   .lock = o->lock};
+
+		ret = image_open(&io, &image, err);
+		b->direct = image.direct;
+	}
+	if (ret == 0)
+		ret = choose_engine(b, &image, niothreads, err);
+	fd_close(&image.fd);
+	if (ret < 0) {
+		free(b->channels);
+		b->channels = NULL;
+	}
+	return ret;
+}
+
+void backing_close(struct backing *b)
+{
+	if (!b->disk)
+		return;
+	put_channels(b);
+	disk_destroy(b->disk);
+	b->disk = NULL;
+	free(b->channels);
+	b->channels = NULL;
+}
