@@ -89,7 +89,7 @@ verdict() {
 		echo "search truncated"
 	elif [[ $expected == holds || $expected == all ]]; then
 		if ! grep -q 'errors: 0$' "$log"; then
-			echo "$(grep -m 1 '^pan:1:' "$log")"
+			grep -m 1 '^pan:1:' "$log"
 		elif grep -q 'Search not completed' "$log"; then
 			echo "search not completed"
 		elif [[ $expected == all ]] &&
