@@ -2,8 +2,10 @@
 /*
  * The program: finds the subcommand and runs it.
  */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/compiler.h"
 #include "base/log.h"
@@ -70,12 +72,25 @@ static int flushed(int status)
 	return 1;
 }
 
+/* Started without standard descriptors: else the first image would become the standard output. */
+static void open_standard_fds(void)
+{
+	int fd;
+
+	do {
+		fd = open("/dev/null", O_RDWR);
+	} while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
+}
+
 int main(int argc, char **argv)
 {
 	const char *slash = strrchr(argv[0] ? argv[0] : "", '/');
 	const char *name = slash ? slash + 1 : argv[0];
 	const struct command *c = name ? find_command(name) : NULL;
 
+	open_standard_fds();
 	/* A link with a command's name is that command: QEMU's descriptors name a program only. */
 	if (c)
 		return flushed(c->run(argc, argv));
