@@ -13,6 +13,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "ring/event_idx.h"
+#include "ring/fence.h"
 #include "ring/virtq_chain.h"
 #include "spec/virtio.h"
 
@@ -63,7 +64,7 @@ static bool virtq_notify_on(struct queue *q)
 	else
 		atomic_store_relaxed(&vq->used->flags, htole16(0));
 	/* [VQ3] pairs with the driver's fence between its avail index and its look at the event */
-	atomic_fence_full();
+	ring_fence(FENCE_DEVICE_ARM);
 	return virtq_pending(q);
 }
 
@@ -295,7 +296,7 @@ static bool call_wanted(struct virtq *vq, uint16_t new_idx)
 	bool valid = vq->signalled_valid;
 
 	/* [VQ4] pairs with the driver's fence between arming and its last look at the used index */
-	atomic_fence_full();
+	ring_fence(FENCE_DEVICE_CALL);
 	if (!vq->event_idx) /* relaxed: after the fence */
 		return !(le16toh(atomic_load_relaxed(&vq->avail->flags)) &
 			 VRING_AVAIL_F_NO_INTERRUPT);
