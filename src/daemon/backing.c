@@ -144,6 +144,9 @@ static int choose_engine(struct backing *b, const struct image *image, unsigned 
 	if (*reasons)
 		log_info("disk '%s': engine %s, because others do not work here (%s)", o->id,
 			 b->engine, reasons);
+	if (o->fixed_buffers && strcmp(b->engine, engine_kind_name(ENGINE_IO_URING)))
+		log_warn("disk '%s': engine %s has no fixed buffers: serving without", o->id,
+			 b->engine);
 	return 0;
 }
 

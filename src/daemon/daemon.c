@@ -137,15 +137,22 @@ static void on_report(void *arg)
 
 /* ---- the start ---- */
 
-/* Every disk, queue and client takes descriptors: the soft limit protects from nothing here. */
-static void raise_limits(void)
+static void raise_limit(int resource)
 {
 	struct rlimit limit;
 
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+	if (getrlimit(resource, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
 		limit.rlim_cur = limit.rlim_max;
-		(void)setrlimit(RLIMIT_NOFILE, &limit);
+		(void)setrlimit(resource, &limit);
 	}
+}
+
+static void raise_limits(void)
+{
+	/* Every disk, queue and client takes descriptors, rings and registered buffers take locked
+	 * memory: the soft limits protect from nothing here. */
+	raise_limit(RLIMIT_NOFILE);
+	raise_limit(RLIMIT_MEMLOCK);
 	/* Nothing is allocated on the data path, so threads need no arenas of their own. */
 	mallopt(M_ARENA_MAX, 1);
 }
@@ -290,7 +297,7 @@ int daemon_run(const struct serve_options *options, struct error *err)
 	if (ret < 0 && d.loop)
 		begin_stop(&d);
 	/* Runs also when the start failed half-way and servers must end in order. */
-	if (ret == 0 || d.nstarted)
+	if (ret == 0 || d.stopping)
 		loop_run(d.loop);
 	/* Nobody reads stdout, and a thread is stuck in write(2) with d's memory: leave it all. */
 	if (report_busy(&d.report))

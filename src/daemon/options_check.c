@@ -29,6 +29,11 @@ static int check_engine(const struct disk_options *o, struct error *err)
 	char why[80];
 	int ret;
 
+	if (o->fixed_buffers && o->engine != ENGINE_AUTO && o->engine != ENGINE_IO_URING)
+		return error_set(
+			err, -EINVAL,
+			"fixed-buffers=on does not go with engine=%s: only io_uring has them",
+			engine_kind_name(o->engine));
 	if (engine_kind_has_file(o->engine)) {
 		ret = require(o, DISK_KEY_PATH, ": path=FILE", err);
 		return ret ? ret

@@ -176,14 +176,14 @@ static void test_defaults_and_all_keys(void **state)
 
 	assert_int_equal(
 		parse(&o,
-		      "path=p,socket=s,id=a.B-1_,engine=linux-aio,direct=off,readonly=on,"
+		      "path=p,socket=s,id=a.B-1_,engine=io_uring,direct=off,readonly=on,"
 		      "queues=1024,block-size=4096,serial=12345678901234567890,discard=off,"
 		      "poll=50us,fixed-buffers=on,lock=off,share=off",
 		      &err),
 		0);
 	assert_string_equal(o.id, "a.B-1_");
 	assert_string_equal(o.serial, "12345678901234567890");
-	assert_int_equal(o.engine, ENGINE_LINUX_AIO);
+	assert_int_equal(o.engine, ENGINE_IO_URING);
 	assert_int_equal(o.queues, 1024);
 	assert_int_equal(o.block_bytes, 4096);
 	assert_true(!o.direct && !o.discard && !o.lock);
@@ -259,6 +259,7 @@ static void test_refused(void **state)
 		{"engine=null,size=1M,socket=s,path=p", "'path'"},
 		{"engine=memory,size=1M,socket=s,direct=on", "'direct'"},
 		{"engine=null,size=16E,socket=s", "'size'"},
+		{"path=p,socket=s,engine=threads,fixed-buffers=on", "fixed-buffers"},
 		{"socket=s,share=on", "'id' is missing"},
 		{"socket=s,share=on,id=x", "id=x"},
 		{"{\"path\": \"p\", \"socket\": \"s\"", "JSON"},
