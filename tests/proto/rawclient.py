@@ -174,6 +174,13 @@ def fence():
     _fence_lock.release()
 
 
+def readable(fd, timeout):
+    """Whether fd can be read within the time-out; select() ends at descriptor 1023."""
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    return bool(poll.poll(timeout * 1000))
+
+
 def need_event(event, new, old):
     return ((new - event - 1) & 0xFFFF) < ((new - old) & 0xFFFF)
 
@@ -281,7 +288,7 @@ class Connection:
         """True when the server hangs up, whatever it says before."""
         end = time.monotonic() + timeout
         while time.monotonic() < end:
-            if not select.select([self.sock], [], [], max(0, end - time.monotonic()))[0]:
+            if not readable(self.sock, max(0, end - time.monotonic())):
                 return False
             try:
                 if not self.sock.recv(65536):
@@ -569,7 +576,7 @@ class Ring:
 
     def wait_call(self, timeout=WAIT):
         """Sleep on the call eventfd; False on a time-out."""
-        if not select.select([self.call_fd], [], [], timeout)[0]:
+        if not readable(self.call_fd, timeout):
             return False
         self.drain_call()
         return True
@@ -955,6 +962,6 @@ def memory_words(mem, gpa, size):
 
 def eventfd_count(fd, timeout=0):
     """Value of an eventfd, 0 when it is not signalled within the time-out."""
-    if not select.select([fd], [], [], timeout)[0]:
+    if not readable(fd, timeout):
         return 0
     return os.eventfd_read(fd)

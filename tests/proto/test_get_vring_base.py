@@ -132,7 +132,7 @@ def test_stop_and_start_many_times(server, client):
         client.stop_ring(ring)
         client.start_ring(ring)
         n = server.fds() if n is None else n
-    assert server.fds() <= n
+    server.wait_fds_most(n)
 
 
 @pytest.mark.ours

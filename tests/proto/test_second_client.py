@@ -65,7 +65,7 @@ def test_two_sockets_of_one_disk(serve):
     """share=on: the same disk, one lock, two clients."""
     d = serve.dir / 'shared.img'
     d.write_bytes(bytes(1 << 20))
-    s = serve(disks=[{'path': str(d), 'id': 'x'}, {'path': str(d), 'id': 'x', 'share': 'on'}])
+    s = serve(disks=[{'path': str(d), 'id': 'x'}, {'id': 'x', 'share': 'on'}])
     a, b = s.client(0), s.client(1)
     a.start().write(0, b'a' * 512)
     assert b.start().read(0, 512) == b'a' * 512

@@ -45,6 +45,8 @@ def test_b31_other_fields_stay(server, client, offset, data):
         with server.next_client() as c:
             assert c.get_config_bytes() == before
         server.clients.remove(c)
+    client.close()
+    server.clients.remove(client)
     assert server.serves()
 
 

@@ -24,6 +24,8 @@ def test_b34_flag_is_not_part_of_the_index(server):
     """b34: 0x102 takes the call away from ring 2 and from no other."""
     c = server.client()
     rings = [c.start(i) for i in range(4)]
+    for r in rings:
+        rc.eventfd_count(r.call_fd)     # a start may call once
     c.set(rc.SET_VRING_CALL, struct.pack('<Q', 0x102))
     for i, r in enumerate(rings):
         if i == 2:
@@ -58,7 +60,7 @@ def test_replaced_while_ring_runs(server, client):
         os.close(old)
         client.mem.release([client.mem.regions[0].bump])
         assert ring.read(0, 512) == bytes(512)
-    assert server.fds() <= n + 1
+    server.wait_fds_most(n + 1)
 
 
 @pytest.mark.parametrize('event_idx', [True, False])
@@ -180,6 +182,7 @@ def test_blocking_call_eventfd_full(server):
     ring.call_fd = os.eventfd(0)
     c.start_ring(ring)
     other = c.start(1)
+    rc.eventfd_count(ring.call_fd)      # a start may call once
     os.eventfd_write(ring.call_fd, 0xFFFFFFFFFFFFFFFE)
     for _ in range(5):
         ring.blk(rc.T_IN, 0, in_len=512)
