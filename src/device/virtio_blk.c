@@ -148,8 +148,7 @@ static void queue_free(struct virtio_blk_queue *q)
 static int queue_alloc(struct virtio_blk_queue *q, unsigned size)
 {
 	q->nslots = MIN(size, VIRTIO_BLK_MAX_SLOTS);
-	/* A part more than descriptors: a buffer may straddle regions. */
-	q->large_parts = VIRTQ_CHAIN_MAX(size) + 64;
+	q->large_parts = VIRTQ_PARTS_MAX(size);
 	q->slots = calloc(q->nslots, sizeof(*q->slots));
 	q->medium = malloc((size_t)q->nslots * VIRTIO_BLK_MEDIUM_IOV * sizeof(struct iovec));
 	q->large = malloc((size_t)VIRTIO_BLK_LARGE_IOVS * q->large_parts * sizeof(struct iovec));

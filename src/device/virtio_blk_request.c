@@ -60,7 +60,8 @@ static void slot_finish(struct virtio_blk_slot *s, uint8_t status)
 	} else if (s->type == VIRTIO_BLK_T_IN || s->type == VIRTIO_BLK_T_OUT) {
 		atomic_stat_add(&stats->bytes, s->req.len_bytes);
 	}
-	virtq_push(s->queue->vq, &s->token, s->written_bytes);
+	/* A failed read promises no data: only the status byte counts. */
+	virtq_push(s->queue->vq, &s->token, status == VIRTIO_BLK_S_OK ? s->written_bytes : 1);
 	slot_put(s);
 }
 

@@ -145,6 +145,23 @@ static void table_free(struct guest_memory *m)
 	free(m);
 }
 
+/* Rings are given in the client's addresses, so these must be as unambiguous as the guest's. */
+static bool user_overlap(const struct guest_memory *m, struct error *err)
+{
+	for (unsigned i = 0; i < m->nregions; i++) {
+		for (unsigned j = 0; j < i; j++) {
+			const struct guest_region *a = &m->regions[i], *b = &m->regions[j];
+
+			if (!ranges_overlap(a->user_addr, a->len_bytes, b->user_addr, b->len_bytes))
+				continue;
+			error_set(err, -EINVAL, "memory regions overlap at user address 0x%llx",
+				  (unsigned long long)MAX(a->user_addr, b->user_addr));
+			return true;
+		}
+	}
+	return false;
+}
+
 struct guest_memory *guest_memory_create(const struct guest_region_config *config, unsigned n,
 					 const struct guest_memory *previous, int broken_fd,
 					 struct error *err)
@@ -173,6 +190,10 @@ struct guest_memory *guest_memory_create(const struct guest_region_config *confi
 			table_free(m);
 			return NULL;
 		}
+	}
+	if (user_overlap(m, err)) {
+		table_free(m);
+		return NULL;
 	}
 	return m;
 }

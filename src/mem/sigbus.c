@@ -31,7 +31,11 @@ static struct sigbus_range *find_range(uintptr_t addr)
 	for (unsigned i = 0; i < n; i++) {
 		uintptr_t base = atomic_load_acquire(&ranges[i].base); /* [SIG1] */
 
-		if (base && addr >= base && addr - base < ranges[i].len_bytes)
+		size_t len = atomic_load_acquire(&ranges[i].len_bytes); /* [SIG1] */
+
+		/* The slot may have been given to another range between the two looks. */
+		if (base && addr >= base && addr - base < len &&
+		    atomic_load_acquire(&ranges[i].base) == base) /* [SIG1] */
 			return &ranges[i];
 	}
 	return NULL;
@@ -80,7 +84,7 @@ struct sigbus_range *sigbus_watch(void *base, size_t len_bytes, int eventfd)
 
 		if (r->base)
 			continue;
-		r->len_bytes = len_bytes;
+		atomic_store_release(&r->len_bytes, len_bytes); /* [SIG1] */
 		r->eventfd = eventfd;
 		r->hit = false;
 		atomic_store_release(&r->base, (uintptr_t)base); /* [SIG1] fields before base */

@@ -8,6 +8,7 @@ enum service_result service_run(struct queue *q, unsigned budget)
 {
 	unsigned room, taken;
 
+	q->starved = false;
 	/* Every path to the handler comes through here: a broken or stopped queue ends here. */
 	if (q->state != QUEUE_RUNNING || !q->ring->pending(q))
 		return SERVICE_IDLE;

@@ -22,8 +22,9 @@ static noinline_cold void break_ring(struct virtq *vq, const char *why)
 {
 	if (vq->queue.state != QUEUE_RUNNING)
 		return; /* a ring that is being stopped goes on stopping */
-	vq->queue.state = QUEUE_BROKEN;
 	vq->broken_why = why;
+	/* relaxed: the control thread may look at it for GET_STATUS; nothing else comes with it */
+	atomic_store_relaxed(&vq->queue.state, QUEUE_BROKEN);
 	atomic_stat_add(&vq->queue.stats.errors, 1);
 	notifier_signal(&vq->err);
 	if (vq->broken)
@@ -142,7 +143,12 @@ int virtq_start(struct virtq *vq, const struct virtq_config *config, struct erro
 	vq->broken_why = NULL;
 	vq->batch_end_ns = 0;
 	vq->queue.starved = false;
+	/* 2.7.10.1: 0 with EVENT_IDX; without it the first look sets what it needs.  relaxed: as the
+	 * used index. */
+	atomic_store_relaxed(&vq->used->flags, htole16(0));
 	vq->queue.state = QUEUE_RUNNING;
+	/* Whoever ran this ring before us may have published an index and died before the call. */
+	notifier_signal(&vq->call);
 	return 0;
 }
 
@@ -209,6 +215,8 @@ void virtq_release_memory(struct virtq *vq)
 void virtq_set_call(struct virtq *vq, int call_fd)
 {
 	vq->call.fd = call_fd;
+	/* Nobody was told while there was no descriptor: what was signalled is not known. */
+	vq->signalled_valid = false;
 	notifier_signal(&vq->call);
 }
 

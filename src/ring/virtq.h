@@ -41,6 +41,9 @@ struct virtq_token {
 /* The longest chain that is taken, data parts and all: more than any known driver sends, even those
  * that ignore seg_max (VIRTIO 1.2, 2.7.5.3.1 bounds it by the queue size, which may be larger). */
 #define VIRTQ_CHAIN_MAX(size) ((size) > 1024u + 2u ? (size) : 1024u + 2u)
+/* Room for the parts of any chain: buffers may straddle memory regions, and that often.  A chain
+ * that needs more is bad, so that no chain can wait in the ring for room that never comes. */
+#define VIRTQ_PARTS_MAX(size) (VIRTQ_CHAIN_MAX(size) + 64u)
 
 /* One request as the driver described it, in host memory. */
 struct virtq_chain {
@@ -130,7 +133,7 @@ void virtq_set_err(struct virtq *vq, int err_fd);
 
 /*
  * Takes the next chain.  1: taken, *chain filled.  0: none.  -ENOBUFS: chain->max is too small and
- * the chain stays in the ring.  -EPROTO: the ring is (now) broken.
+ * the chain stays in the ring (VIRTQ_PARTS_MAX is enough).  -EPROTO: the ring is (now) broken.
  * A bad chain is taken, too: chain->bad; the device answers it with virtq_push().
  */
 int virtq_pop(struct virtq *vq, struct virtq_chain *chain) must_check;

@@ -38,6 +38,17 @@ static struct desc fetch(const void *from)
 			     le16toh(raw.next)};
 }
 
+/* A larger array may do; if there is no larger one, the chain is bad. */
+static int no_room(struct walk *w, bool write)
+{
+	if (w->chain->max < VIRTQ_PARTS_MAX(w->vq->size))
+		return -ENOBUFS;
+	w->chain->bad = true;
+	if (write)
+		w->chain->last_in_bad = true;
+	return 0;
+}
+
 /* Adds one buffer to the chain.  0 or -ENOBUFS. */
 static int add_buffer(struct walk *w, const struct desc *d)
 {
@@ -53,15 +64,12 @@ static int add_buffer(struct walk *w, const struct desc *d)
 		c->bad = true;
 		return 0;
 	}
-	if (unlikely(!d->len)) {
-		if (write)
-			c->last_in_bad = false;
+	if (unlikely(!d->len))
 		return 0;
-	}
 	host = guest_memory_host(w->mem, d->gpa, d->len, write ? GUEST_WRITE : GUEST_READ);
 	if (likely(host)) {
 		if (unlikely(used == c->max))
-			return -ENOBUFS;
+			return no_room(w, write);
 		iov->iov_base = host;
 		iov->iov_len = d->len;
 		parts = 1;
@@ -70,7 +78,7 @@ static int add_buffer(struct walk *w, const struct desc *d)
 					       write ? GUEST_WRITE : GUEST_READ, iov,
 					       c->max - used);
 		if (parts == -ENOBUFS)
-			return parts;
+			return no_room(w, write);
 		if (parts < 0) {
 			c->bad = true;
 			if (write)
@@ -112,6 +120,16 @@ static bool fetch_indirect(struct walk *w, uint64_t table, uint16_t i, struct de
 	return true;
 }
 
+/* All of it, not only the descriptors that the chain goes through. */
+static bool table_is_mapped(struct walk *w, const struct desc *ref)
+{
+	struct iovec parts[4];
+
+	return likely(guest_memory_host(w->mem, ref->gpa, ref->len, GUEST_READ)) ||
+	       guest_memory_translate(w->mem, ref->gpa, ref->len, GUEST_READ, parts,
+				      ARRAY_SIZE(parts)) != -EFAULT;
+}
+
 /* 2.7.5.3: a table of descriptors elsewhere; the last of the chain.  0 or -ENOBUFS. */
 static int walk_indirect(struct walk *w, const struct desc *ref)
 {
@@ -121,7 +139,7 @@ static int walk_indirect(struct walk *w, const struct desc *ref)
 	int ret;
 
 	if (!w->vq->indirect || !count || ref->len % sizeof(struct vring_desc) ||
-	    (ref->flags & VRING_DESC_F_NEXT))
+	    (ref->flags & VRING_DESC_F_NEXT) || !table_is_mapped(w, ref))
 		goto bad;
 	for (;;) {
 		if (i >= count || ++w->steps > VIRTQ_CHAIN_MAX(w->vq->size) ||
@@ -156,8 +174,10 @@ int virtq_chain_walk(struct virtq *vq, uint16_t head, struct virtq_chain *chain)
 			return 0;
 		}
 		d = fetch(&vq->desc[i]);
-		if (d.flags & VRING_DESC_F_INDIRECT)
+		if (d.flags & VRING_DESC_F_INDIRECT) {
+			w.steps--; /* a reference is no buffer, and the last of its kind */
 			return walk_indirect(&w, &d);
+		}
 		ret = add_buffer(&w, &d);
 		if (unlikely(ret < 0))
 			return ret;

@@ -35,7 +35,6 @@ struct vhost_vring {
 	/* Control thread: what the ring does. */
 	bool running;    /* an iothread has it */
 	bool stopping;   /* and lets its requests end */
-	bool broken;     /* the iothread said so; until stopped */
 	bool complained; /* a failed start was logged; until the next message about the ring */
 	int iothread;    /* index; -1: never ran */
 

@@ -360,7 +360,7 @@ static void set_vring_enable(struct session *s)
 
 static void set_vring_kick(struct session *s)
 {
-	struct vhost_vring *v = named_ring(s, s->payload.u64 & VHOST_USER_VRING_INDEX_MASK);
+	struct vhost_vring *v = named_ring(s, s->payload.u64 & ~VHOST_USER_VRING_NO_FD);
 	struct error err;
 	int ret;
 
@@ -378,7 +378,7 @@ static void set_vring_kick(struct session *s)
 
 static void set_vring_call(struct session *s)
 {
-	struct vhost_vring *v = named_ring(s, s->payload.u64 & VHOST_USER_VRING_INDEX_MASK);
+	struct vhost_vring *v = named_ring(s, s->payload.u64 & ~VHOST_USER_VRING_NO_FD);
 
 	if (!v)
 		return;
@@ -388,7 +388,7 @@ static void set_vring_call(struct session *s)
 
 static void set_vring_err(struct session *s)
 {
-	struct vhost_vring *v = named_ring(s, s->payload.u64 & VHOST_USER_VRING_INDEX_MASK);
+	struct vhost_vring *v = named_ring(s, s->payload.u64 & ~VHOST_USER_VRING_NO_FD);
 
 	if (!v)
 		return;

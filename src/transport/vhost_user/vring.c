@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/atomic.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "spec/virtio.h"
@@ -50,7 +51,7 @@ void vring_reset(struct vhost_vring *v)
 {
 	v->num = 0;
 	memset(&v->addr, 0, sizeof(v->addr));
-	v->have_addr = v->kicked = v->broken = v->complained = false;
+	v->have_addr = v->kicked = v->complained = false;
 	v->base = 0;
 	v->enable = -1;
 	fd_close(&v->kick_fd);
@@ -206,7 +207,6 @@ void vring_update(struct vhost_vring *v)
 		return;
 	}
 	v->running = true;
-	v->broken = false;
 	server->config.iothread_load[v->iothread]++;
 }
 
@@ -246,7 +246,7 @@ static void drained_message(struct loop_msg *m)
 
 	iothread_run_sync(vring_iothread(v), release_on_iothread, v);
 	v->base = virtq_base(&v->vq);
-	v->running = v->stopping = v->broken = false;
+	v->running = v->stopping = false;
 	v->server->config.iothread_load[v->iothread]--;
 	session_wait_done(v->server->session);
 }
@@ -257,7 +257,6 @@ static void broken_message(struct loop_msg *m)
 
 	if (!v->running)
 		return;
-	v->broken = true;
 	log_error("%s: queue %u is broken: %s; it rests until the guest resets the device",
 		  v->server->name, v->index, v->vq.broken_why);
 }
@@ -265,7 +264,10 @@ static void broken_message(struct loop_msg *m)
 bool vring_any_broken(const struct vhost_user_server *server)
 {
 	for (unsigned i = 0; i < server->nvrings; i++) {
-		if (server->vrings[i] && server->vrings[i]->broken)
+		const struct vhost_vring *v = server->vrings[i];
+
+		/* relaxed: the message that logs it may still be on its way */
+		if (v && v->running && atomic_load_relaxed(&v->vq.queue.state) == QUEUE_BROKEN)
 			return true;
 	}
 	return false;
