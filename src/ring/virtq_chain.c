@@ -175,7 +175,7 @@ int virtq_chain_walk(struct virtq *vq, uint16_t head, struct virtq_chain *chain)
 		}
 		d = fetch(&vq->desc[i]);
 		if (d.flags & VRING_DESC_F_INDIRECT) {
-			w.steps--; /* a reference is no buffer, and the last of its kind */
+			w.steps--; /* the reference itself carries no data */
 			return walk_indirect(&w, &d);
 		}
 		ret = add_buffer(&w, &d);

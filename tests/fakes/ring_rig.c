@@ -108,7 +108,7 @@ void rig_init(struct ring_rig *rig, const struct ring_rig_config *config)
 		.desc_user = RIG_USER + at.desc_offset,
 		.avail_user = RIG_USER + at.avail_offset,
 		.used_user = RIG_USER + at.used_offset,
-		.call_fd = config->no_call ? -1 : rig->call_fd,
+		.call_fd = rig->call_fd,
 		.err_fd = rig->err_fd,
 	};
 	rig_start(rig, config->start_idx);

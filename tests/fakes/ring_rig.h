@@ -29,7 +29,6 @@ struct ring_rig_config {
 	uint16_t table_len; /* of the driver half; > 0 also negotiates INDIRECT_DESC */
 	uint16_t start_idx;
 	bool event_idx;
-	bool no_call; /* start without a call eventfd */
 };
 
 struct ring_rig {
