@@ -5,10 +5,12 @@
 #include "mem/guest_memory.h"
 
 #include <errno.h>
+#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/checked.h"
@@ -36,15 +38,23 @@ static void mapping_unref(struct guest_mapping *map)
 	free(map);
 }
 
+/* What mappings of this file are made of: pages, or huge pages on hugetlbfs. */
+static uint64_t page_of_file(int fd, const struct stat *st)
+{
+	struct statfs fs;
+
+	if (fstatfs(fd, &fs) == 0 && fs.f_type == HUGETLBFS_MAGIC)
+		return (uint64_t)st->st_blksize;
+	return (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
 static int mapping_create(const struct guest_region_config *c, const struct stat *st, int broken_fd,
 			  struct guest_mapping **out, struct error *err)
 {
 	struct guest_mapping *map;
-	uint64_t page = (uint64_t)MAX(sysconf(_SC_PAGESIZE), (long)st->st_blksize);
+	uint64_t page = page_of_file(c->fd, st);
 	uint64_t start, end;
 
-	if (!is_power_of_2(page))
-		page = (uint64_t)sysconf(_SC_PAGESIZE);
 	if (!checked_add(c->offset_bytes, c->len_bytes, &end) || end > (uint64_t)INT64_MAX)
 		return error_set(err, -EINVAL, "memory region: offset + length overflow");
 	if ((uint64_t)st->st_size < end)
@@ -55,9 +65,10 @@ static int mapping_create(const struct guest_region_config *c, const struct stat
 	map = calloc(1, sizeof(*map));
 	if (!map)
 		return error_set(err, -ENOMEM, "memory region: out of memory");
-	/* st_blksize is the huge page size on hugetlbfs, and offsets there must be its multiple. */
+	/* mmap wants whole pages in its offset, munmap in its length.  end <= INT64_MAX: the sum
+	 * does not overflow. */
 	start = align_down(c->offset_bytes, page);
-	map->map_bytes = end - start;
+	map->map_bytes = align_up(end, page) - start;
 	map->base = mmap(NULL, map->map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
 			 c->fd, (off_t)start);
 	if (map->base == MAP_FAILED) {
@@ -75,7 +86,7 @@ static int mapping_create(const struct guest_region_config *c, const struct stat
 	map->ino = st->st_ino;
 	map->offset_bytes = c->offset_bytes;
 	map->len_bytes = c->len_bytes;
-	map->sigbus = sigbus_watch(map->base, map->map_bytes, broken_fd);
+	map->sigbus = sigbus_watch(map->base, map->map_bytes, page, broken_fd);
 	*out = map;
 	return 0;
 }

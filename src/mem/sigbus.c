@@ -13,6 +13,7 @@
 struct sigbus_range {
 	uintptr_t base; /* 0 = free; written last, cleared first */
 	size_t len_bytes;
+	size_t page_bytes;
 	int eventfd;
 	bool hit;
 };
@@ -22,7 +23,6 @@ struct sigbus_range {
 static struct sigbus_range ranges[8192];
 static unsigned ranges_used; /* one past the highest slot ever used */
 static struct sigaction previous_action;
-static size_t page_bytes;
 
 static struct sigbus_range *find_range(uintptr_t addr)
 {
@@ -47,11 +47,11 @@ static void on_sigbus(int sig, siginfo_t *info, void *context)
 	struct sigbus_range *r = find_range(addr);
 	int saved_errno = errno;
 	uint64_t one = 1;
-	void *page = (void *)(addr & ~(page_bytes - 1));
+	uintptr_t page = r ? addr & ~(r->page_bytes - 1) : 0;
 
 	/* Everything from the fault to the end of the range: the file is short there, too. */
 	if (!r ||
-	    mmap(page, r->base + r->len_bytes - (uintptr_t)page, PROT_READ | PROT_WRITE,
+	    mmap((void *)page, r->base + r->len_bytes - page, PROT_READ | PROT_WRITE,
 		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) == MAP_FAILED) {
 		/* Not ours: return into the fault with the previous action in force. */
 		sigaction(SIGBUS, &previous_action, NULL);
@@ -69,12 +69,11 @@ static void install(void)
 {
 	struct sigaction action = {.sa_sigaction = on_sigbus, .sa_flags = SA_SIGINFO};
 
-	page_bytes = (size_t)sysconf(_SC_PAGESIZE);
 	sigemptyset(&action.sa_mask);
 	sigaction(SIGBUS, &action, &previous_action);
 }
 
-struct sigbus_range *sigbus_watch(void *base, size_t len_bytes, int eventfd)
+struct sigbus_range *sigbus_watch(void *base, size_t len_bytes, size_t page_bytes, int eventfd)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -85,6 +84,7 @@ struct sigbus_range *sigbus_watch(void *base, size_t len_bytes, int eventfd)
 		if (r->base)
 			continue;
 		atomic_store_release(&r->len_bytes, len_bytes); /* [SIG1] */
+		r->page_bytes = page_bytes;
 		r->eventfd = eventfd;
 		r->hit = false;
 		atomic_store_release(&r->base, (uintptr_t)base); /* [SIG1] fields before base */

@@ -15,8 +15,9 @@
 
 struct sigbus_range; /* owned by sigbus.c, from a fixed table */
 
-/* Installs the handler at the first call.  Control thread.  NULL when the table is full. */
-struct sigbus_range *sigbus_watch(void *base, size_t len_bytes, int eventfd);
+/* Installs the handler at the first call.  base and len_bytes are multiples of page_bytes, which is
+ * that of the mapping (huge ones differ).  Control thread.  NULL when the table is full. */
+struct sigbus_range *sigbus_watch(void *base, size_t len_bytes, size_t page_bytes, int eventfd);
 void sigbus_unwatch(struct sigbus_range *r);
 bool sigbus_hit(const struct sigbus_range *r);
 
