@@ -35,13 +35,28 @@ static uint64_t blk_features(struct virtio_device *dev)
 	return f;
 }
 
+static bool has_feature(const struct virtio_blk *blk, unsigned bit)
+{
+	return blk->features & VIRTIO_BIT(bit);
+}
+
 /* 5.2.6.2: writes are durable when they complete unless the driver knows of the cache and uses it.
- */
+ * 5.2.5.2: the field counts only for a driver that took CONFIG_WCE. */
 static void update_cache_mode(struct virtio_blk *blk)
 {
-	bool through = !(blk->features & VIRTIO_BIT(VIRTIO_BLK_F_FLUSH)) || !blk->writeback;
+	bool through = !has_feature(blk, VIRTIO_BLK_F_FLUSH) ||
+		       (has_feature(blk, VIRTIO_BLK_F_CONFIG_WCE) && !blk->writeback);
 
 	atomic_store_relaxed(&blk->writethrough, through); /* relaxed: see the field */
+}
+
+/* 5.2.6.2: with CONFIG_WCE and without FLUSH the field is 0.  Before features are known it must not
+ * be: QEMU reads the config once, then, and shows that to its guests. */
+static uint8_t shown_writeback(const struct virtio_blk *blk)
+{
+	if (has_feature(blk, VIRTIO_BLK_F_CONFIG_WCE) && !has_feature(blk, VIRTIO_BLK_F_FLUSH))
+		return 0;
+	return blk->writeback;
 }
 
 static void blk_set_features(struct virtio_device *dev, uint64_t features)
@@ -49,9 +64,6 @@ static void blk_set_features(struct virtio_device *dev, uint64_t features)
 	struct virtio_blk *blk = to_blk(dev);
 
 	blk->features = features;
-	/* 5.2.5.2: without CONFIG_WCE the driver cannot ask for anything but the default. */
-	if (!(features & VIRTIO_BIT(VIRTIO_BLK_F_CONFIG_WCE)))
-		blk->writeback = 1;
 	update_cache_mode(blk);
 }
 
@@ -81,7 +93,7 @@ static void fill_config(struct virtio_blk *blk, struct virtio_blk_config *c)
 	c->physical_block_exp = log2_of(MIN(physical / block, 1u << 15));
 	c->min_io_size = htole16((uint16_t)MIN(physical / block, 0xffffu));
 	c->opt_io_size = htole32(info->optimal_io_bytes / block);
-	c->wce = blk->writeback;
+	c->wce = shown_writeback(blk);
 	c->num_queues = htole16((uint16_t)blk->nqueues);
 	if (blk->read_only)
 		return;
@@ -116,14 +128,15 @@ static int blk_config_write(struct virtio_device *dev, uint32_t offset, const vo
 	/* The only writable field: writeback (5.2.5.2). */
 	if (offset > at || len <= at - offset)
 		return 0;
+	/* Without the feature it is not writable.  A front-end may pass a write on before it tells
+	 * us the features (QEMU does so when the driver starts); then it counts. */
+	if (blk->features && !has_feature(blk, VIRTIO_BLK_F_CONFIG_WCE))
+		return 0;
 	value = ((const uint8_t *)buf)[at - offset];
 	if (value > 1)
 		return -EINVAL;
-	/* Without the feature the field is not writable. */
-	if (blk->features & VIRTIO_BIT(VIRTIO_BLK_F_CONFIG_WCE)) {
-		blk->writeback = value;
-		update_cache_mode(blk);
-	}
+	blk->writeback = value;
+	update_cache_mode(blk);
 	return 0;
 }
 
@@ -131,9 +144,17 @@ static void blk_reset(struct virtio_device *dev)
 {
 	struct virtio_blk *blk = to_blk(dev);
 
+	/* The mode after a reset can be either (5.2.5); it stays as the front-end remembers it.
+	 * QEMU shows its guest the last one written, through stop and cont and reboots: falling
+	 * back to writeback here would lose the writes of a guest that believes in writethrough. */
 	blk->features = 0;
-	blk->writeback = 1;
 	update_cache_mode(blk);
+}
+
+static void blk_detach(struct virtio_device *dev)
+{
+	to_blk(dev)->writeback = 1;
+	blk_reset(dev);
 }
 
 static void queue_free(struct virtio_blk_queue *q)
@@ -223,6 +244,7 @@ static const struct virtio_device_ops virtio_blk_ops = {
 	.config_read = blk_config_read,
 	.config_write = blk_config_write,
 	.reset = blk_reset,
+	.detach = blk_detach,
 	.queue_start = blk_queue_start,
 	.queue_stop = blk_queue_stop,
 	.set_memory = blk_set_memory,
@@ -248,7 +270,7 @@ struct virtio_device *virtio_blk_create(const struct virtio_blk_config_options *
 	if (options->serial)
 		memcpy(blk->serial, options->serial,
 		       MIN(strlen(options->serial), sizeof(blk->serial)));
-	blk_reset(&blk->base);
+	blk_detach(&blk->base);
 	return &blk->base;
 
 no_memory:

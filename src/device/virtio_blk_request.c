@@ -114,7 +114,8 @@ static void start_rw(struct virtio_blk_slot *s, uint64_t sector, const struct io
 	s->req.iov = iov;
 	s->req.iovcnt = iovcnt;
 	s->req.len_bytes = len_bytes;
-	if ((write && blk->read_only) ||
+	/* used.len has 32 bits: no driver can mean a transfer that does not fit. */
+	if ((write && blk->read_only) || len_bytes >= UINT32_MAX ||
 	    check_range(blk, sector, len_bytes, &s->req.offset_bytes) < 0)
 		slot_finish(s, VIRTIO_BLK_S_IOERR);
 	else if (!len_bytes)

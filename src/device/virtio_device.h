@@ -33,8 +33,11 @@ struct virtio_device_ops {
 	int (*config_write)(struct virtio_device *dev, uint32_t offset, const void *buf,
 			    uint32_t len);
 
-	/* control: back to the state before the driver came; no queue runs. */
+	/* control: the driver's reset; no queue runs.  What the front-end goes on telling its guest
+	 * without asking again (the cache mode) stays. */
 	void (*reset)(struct virtio_device *dev);
+	/* control: the client has gone; a reset, and what that keeps goes, too. */
+	void (*detach)(struct virtio_device *dev);
 
 	/* iothread: allocates slots for vq->size and sets vq->queue.device.  0 or -errno, *err. */
 	int (*queue_start)(struct virtio_device *dev, unsigned index, struct virtq *vq,

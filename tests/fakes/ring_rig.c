@@ -44,7 +44,7 @@ static void vm_released(struct virtq_mem *vm)
 	free(vm);
 }
 
-struct virtq_mem *rig_new_memory(struct ring_rig *rig, bool with_ring)
+struct virtq_mem *ring_rig_new_memory(struct ring_rig *rig, bool with_ring)
 {
 	struct virtq_mem *vm = calloc(1, sizeof(*vm));
 
@@ -70,7 +70,7 @@ static void on_resume(struct queue *q)
 	((struct ring_rig *)q->owner)->resumed++;
 }
 
-void rig_init(struct ring_rig *rig, const struct ring_rig_config *config)
+void ring_rig_init(struct ring_rig *rig, const struct ring_rig_config *config)
 {
 	struct virtq_driver_layout at;
 	struct virtq_driver_config drv = {
@@ -93,7 +93,7 @@ void rig_init(struct ring_rig *rig, const struct ring_rig_config *config)
 	ASSERT(rig->kick_fd >= 0 && rig->call_fd >= 0 && rig->err_fd >= 0);
 	virtq_driver_layout(config->size, config->table_len, &at);
 	ASSERT(RIG_GPA + at.len_bytes <= RIG_DATA);
-	drv.memory = rig_host(rig, RIG_GPA, at.len_bytes);
+	drv.memory = ring_rig_host(rig, RIG_GPA, at.len_bytes);
 	drv.kick_fd = rig->kick_fd;
 	ASSERT(virtq_driver_init(&rig->drv, &drv, &err) == 0);
 	virtq_init(&rig->vq);
@@ -111,15 +111,15 @@ void rig_init(struct ring_rig *rig, const struct ring_rig_config *config)
 		.call_fd = rig->call_fd,
 		.err_fd = rig->err_fd,
 	};
-	rig_start(rig, config->start_idx);
+	ring_rig_start(rig, config->start_idx);
 }
 
-void rig_start(struct ring_rig *rig, uint16_t last_avail_idx)
+void ring_rig_start(struct ring_rig *rig, uint16_t last_avail_idx)
 {
 	struct error err;
 	int ret;
 
-	rig->vm = rig_new_memory(rig, true);
+	rig->vm = ring_rig_new_memory(rig, true);
 	rig->vq_config.mem = rig->vm;
 	rig->vq_config.last_avail_idx = last_avail_idx;
 	ret = virtq_start(&rig->vq, &rig->vq_config, &err);
@@ -128,23 +128,23 @@ void rig_start(struct ring_rig *rig, uint16_t last_avail_idx)
 	ASSERT(ret == 0);
 }
 
-void rig_stop(struct ring_rig *rig)
+void ring_rig_stop(struct ring_rig *rig)
 {
 	virtq_stop(&rig->vq);
 }
 
-void rig_release(struct ring_rig *rig)
+void ring_rig_release(struct ring_rig *rig)
 {
 	virtq_release_memory(&rig->vq);
 	rig->vm = NULL;
 }
 
-void rig_fini(struct ring_rig *rig)
+void ring_rig_fini(struct ring_rig *rig)
 {
 	if (rig->vq.queue.state != QUEUE_STOPPED)
-		rig_stop(rig);
+		ring_rig_stop(rig);
 	ASSERT(rig->vq.queue.state == QUEUE_STOPPED);
-	rig_release(rig);
+	ring_rig_release(rig);
 	virtq_driver_fini(&rig->drv);
 	guest_memory_unref(rig->mem);
 	fd_close(&rig->memfd);
@@ -153,7 +153,7 @@ void rig_fini(struct ring_rig *rig)
 	fd_close(&rig->err_fd);
 }
 
-void *rig_host(struct ring_rig *rig, uint64_t gpa, uint64_t len)
+void *ring_rig_host(struct ring_rig *rig, uint64_t gpa, uint64_t len)
 {
 	void *p = guest_memory_host(rig->mem, gpa, len, GUEST_READ);
 
@@ -167,47 +167,47 @@ static void write_desc(struct vring_desc *d, uint64_t gpa, uint32_t len, uint16_
 	*d = (struct vring_desc){htole64(gpa), htole32(len), htole16(flags), htole16(next)};
 }
 
-void rig_desc(struct ring_rig *rig, uint16_t i, uint64_t gpa, uint32_t len, uint16_t flags,
-	      uint16_t next)
+void ring_rig_desc(struct ring_rig *rig, uint16_t i, uint64_t gpa, uint32_t len, uint16_t flags,
+		   uint16_t next)
 {
 	write_desc(&rig->drv.desc[i], gpa, len, flags, next);
 }
 
-void rig_table(struct ring_rig *rig, uint64_t table_gpa, uint16_t i, uint64_t gpa, uint32_t len,
-	       uint16_t flags, uint16_t next)
+void ring_rig_table(struct ring_rig *rig, uint64_t table_gpa, uint16_t i, uint64_t gpa,
+		    uint32_t len, uint16_t flags, uint16_t next)
 {
 	struct vring_desc d;
 
 	write_desc(&d, gpa, len, flags, next);
 	/* A byte at a time: the table may lie over the seam of the regions. */
 	for (size_t b = 0; b < sizeof(d); b++)
-		*(char *)rig_host(rig, table_gpa + i * sizeof(d) + b, 1) = ((char *)&d)[b];
+		*(char *)ring_rig_host(rig, table_gpa + i * sizeof(d) + b, 1) = ((char *)&d)[b];
 }
 
-uint16_t rig_avail_idx(struct ring_rig *rig)
+uint16_t ring_rig_avail_idx(struct ring_rig *rig)
 {
 	return le16toh(rig->drv.avail->idx);
 }
 
-void rig_set_avail_idx(struct ring_rig *rig, uint16_t idx)
+void ring_rig_set_avail_idx(struct ring_rig *rig, uint16_t idx)
 {
 	atomic_store_release(&rig->drv.avail->idx, htole16(idx));
 }
 
-void rig_avail(struct ring_rig *rig, uint16_t head)
+void ring_rig_avail(struct ring_rig *rig, uint16_t head)
 {
-	uint16_t idx = rig_avail_idx(rig);
+	uint16_t idx = ring_rig_avail_idx(rig);
 
 	rig->drv.avail->ring[idx & rig->drv.mask] = htole16(head);
-	rig_set_avail_idx(rig, (uint16_t)(idx + 1));
+	ring_rig_set_avail_idx(rig, (uint16_t)(idx + 1));
 }
 
-uint16_t rig_used_idx(struct ring_rig *rig)
+uint16_t ring_rig_used_idx(struct ring_rig *rig)
 {
 	return le16toh(atomic_load_acquire(&rig->drv.used->idx));
 }
 
-void rig_used(struct ring_rig *rig, uint16_t idx, uint32_t *id, uint32_t *len)
+void ring_rig_used(struct ring_rig *rig, uint16_t idx, uint32_t *id, uint32_t *len)
 {
 	struct vring_used_elem *e = &rig->drv.used->ring[idx & rig->drv.mask];
 
@@ -215,7 +215,7 @@ void rig_used(struct ring_rig *rig, uint16_t idx, uint32_t *id, uint32_t *len)
 	*len = le32toh(e->len);
 }
 
-uint64_t rig_event(int fd, int timeout_ms)
+uint64_t ring_rig_event(int fd, int timeout_ms)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
 	uint64_t count;

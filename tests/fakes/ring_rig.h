@@ -4,8 +4,8 @@
  * touch each other in guest addresses (not in ours), a driver half and a device half.
  *
  * The driver half uses the same mapping as the device half, so that ThreadSanitizer sees both.
- * Tests that want chains no driver would make write descriptors themselves (rig_desc and friends);
- * they then use one of the two, not both.
+ * Tests that want chains no driver would make write descriptors themselves (ring_rig_desc and
+ * friends); they then use one of the two, not both.
  */
 #ifndef FAKES_RING_RIG_H
 #define FAKES_RING_RIG_H
@@ -45,39 +45,40 @@ struct ring_rig {
 	unsigned broken, drained, released, resumed;
 };
 
-/* Memory, eventfds and an empty ring; the device half is started (rig_start).  Asserts success. */
-void rig_init(struct ring_rig *rig, const struct ring_rig_config *config);
-void rig_fini(struct ring_rig *rig);
+/* Memory, eventfds and an empty ring; the device half is started (ring_rig_start).  Asserts
+ * success. */
+void ring_rig_init(struct ring_rig *rig, const struct ring_rig_config *config);
+void ring_rig_fini(struct ring_rig *rig);
 
 /* Starts the device half at this avail index. */
-void rig_start(struct ring_rig *rig, uint16_t last_avail_idx);
+void ring_rig_start(struct ring_rig *rig, uint16_t last_avail_idx);
 /* Stops it; the test looks at rig->drained, and releases. */
-void rig_stop(struct ring_rig *rig);
+void ring_rig_stop(struct ring_rig *rig);
 /* After the drain: drops the memory table.  The ring can be started again. */
-void rig_release(struct ring_rig *rig);
+void ring_rig_release(struct ring_rig *rig);
 
 /* A table for the queue: the same two regions, kept, or one moved away (user addresses changed). */
-struct virtq_mem *rig_new_memory(struct ring_rig *rig, bool with_ring);
+struct virtq_mem *ring_rig_new_memory(struct ring_rig *rig, bool with_ring);
 
 /* Our pointer to guest memory; len must lie in one region. */
-void *rig_host(struct ring_rig *rig, uint64_t gpa, uint64_t len);
+void *ring_rig_host(struct ring_rig *rig, uint64_t gpa, uint64_t len);
 
 /* ---- raw writing ---- */
 
-void rig_desc(struct ring_rig *rig, uint16_t i, uint64_t gpa, uint32_t len, uint16_t flags,
-	      uint16_t next);
+void ring_rig_desc(struct ring_rig *rig, uint16_t i, uint64_t gpa, uint32_t len, uint16_t flags,
+		   uint16_t next);
 /* The same into an indirect table at gpa. */
-void rig_table(struct ring_rig *rig, uint64_t table_gpa, uint16_t i, uint64_t gpa, uint32_t len,
-	       uint16_t flags, uint16_t next);
+void ring_rig_table(struct ring_rig *rig, uint64_t table_gpa, uint16_t i, uint64_t gpa,
+		    uint32_t len, uint16_t flags, uint16_t next);
 /* Adds a head and shows it. */
-void rig_avail(struct ring_rig *rig, uint16_t head);
-uint16_t rig_avail_idx(struct ring_rig *rig);
-void rig_set_avail_idx(struct ring_rig *rig, uint16_t idx);
-uint16_t rig_used_idx(struct ring_rig *rig);
+void ring_rig_avail(struct ring_rig *rig, uint16_t head);
+uint16_t ring_rig_avail_idx(struct ring_rig *rig);
+void ring_rig_set_avail_idx(struct ring_rig *rig, uint16_t idx);
+uint16_t ring_rig_used_idx(struct ring_rig *rig);
 /* The used element of running index idx. */
-void rig_used(struct ring_rig *rig, uint16_t idx, uint32_t *id, uint32_t *len);
+void ring_rig_used(struct ring_rig *rig, uint16_t idx, uint32_t *id, uint32_t *len);
 
 /* Waits for the eventfd (0: only looks) and clears it.  How often it was signalled. */
-uint64_t rig_event(int fd, int timeout_ms);
+uint64_t ring_rig_event(int fd, int timeout_ms);
 
 #endif

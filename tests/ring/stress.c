@@ -56,7 +56,7 @@ void stress_init(struct stress *s, const struct stress_config *config, uint64_t 
 
 	memset(s, 0, sizeof(*s));
 	s->config = *config;
-	rig_init(&s->rig, &rig);
+	ring_rig_init(&s->rig, &rig);
 	echo_init(&s->echo, &s->rig.vq, config->slots);
 	s->rng = seed;
 	s->device_rng = seed * 0x9e3779b97f4a7c15u | 1;
@@ -66,7 +66,7 @@ void stress_init(struct stress *s, const struct stress_config *config, uint64_t 
 
 void stress_fini(struct stress *s)
 {
-	rig_fini(&s->rig);
+	ring_rig_fini(&s->rig);
 }
 
 /* Request i in guest memory: 8 bytes to send and, apart from them, 8 to receive. */
@@ -78,7 +78,7 @@ static uint64_t request_gpa(unsigned i)
 static bool put_one(struct stress *s)
 {
 	uint16_t i = s->idle[s->nidle - 1];
-	uint64_t gpa = request_gpa(i), *data = rig_host(&s->rig, gpa, 32);
+	uint64_t gpa = request_gpa(i), *data = ring_rig_host(&s->rig, gpa, 32);
 	struct virtq_buf whole[2] = {{gpa, 8}, {gpa + 16, 8}};
 	struct virtq_buf cut[4] = {{gpa, 3}, {gpa + 3, 5}, {gpa + 16, 1}, {gpa + 17, 7}};
 	bool small = s->config.table_len < 4 || (stress_random(&s->rng) & 1);
@@ -120,7 +120,7 @@ static int reap(struct stress *s)
 
 	while ((ret = virtq_driver_take(&s->rig.drv, &cookie, &written)) == 1) {
 		uint16_t i = (uint16_t)((uint64_t *)cookie - s->sent);
-		uint64_t *data = rig_host(&s->rig, request_gpa(i), 32);
+		uint64_t *data = ring_rig_host(&s->rig, request_gpa(i), 32);
 
 		if (data[2] != s->sent[i] || written != 8) {
 			printf("# request %llu came back as %llu with %u bytes\n",
@@ -138,7 +138,7 @@ static int reap(struct stress *s)
 
 static bool lost(struct stress *s, const char *how)
 {
-	uint16_t used = rig_used_idx(&s->rig), taken = s->rig.drv.last_used_idx;
+	uint16_t used = ring_rig_used_idx(&s->rig), taken = s->rig.drv.last_used_idx;
 
 	printf("# after %llu requests, %s: %u in the ring, used index %u, taken %u: a %s was lost\n",
 	       (unsigned long long)s->requests, how, s->rig.drv.in_flight, used, taken,

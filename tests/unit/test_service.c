@@ -16,15 +16,15 @@ static bool event_idx;
 
 static void start(unsigned slots)
 {
-	rig_init(&rig,
-		 &(struct ring_rig_config){.size = 64, .start_idx = 65530, .event_idx = event_idx});
+	ring_rig_init(&rig, &(struct ring_rig_config){
+				    .size = 64, .start_idx = 65530, .event_idx = event_idx});
 	echo_init(&echo, &rig.vq, slots);
-	rig_event(rig.call_fd, 0);
+	ring_rig_event(rig.call_fd, 0);
 }
 
 static void end(void)
 {
-	rig_fini(&rig);
+	ring_rig_fini(&rig);
 }
 
 /* The driver submits n requests, each by itself; returns how often it kicked. */
@@ -70,7 +70,7 @@ static enum service_result kick(unsigned budget)
 static bool armed(void)
 {
 	if (event_idx)
-		return le16toh(*rig.drv.avail_event) == rig_avail_idx(&rig);
+		return le16toh(*rig.drv.avail_event) == ring_rig_avail_idx(&rig);
 	return !rig.drv.used->flags;
 }
 
@@ -192,7 +192,7 @@ static void test_poller(void **state)
 	}
 	assert_false(service_poll_end(q));
 	assert_int_equal(submit(1), 1);
-	assert_int_equal(rig_event(rig.kick_fd, 0), 1);
+	assert_int_equal(ring_rig_event(rig.kick_fd, 0), 1);
 	defer_begin();
 	assert_int_equal(service_run(q, 64), SERVICE_WORKED);
 	defer_end();
@@ -222,7 +222,7 @@ static void test_stopped(void **state)
 {
 	start(16);
 	submit(1);
-	rig_stop(&rig);
+	ring_rig_stop(&rig);
 	assert_int_equal(kick(16), SERVICE_IDLE);
 	assert_false(service_poll_end(&rig.vq.queue));
 	assert_int_equal(reap(), 0);

@@ -20,16 +20,16 @@ static struct virtq_chain chain;
 
 static void start(uint16_t size, uint16_t start_idx, bool event_idx)
 {
-	rig_init(&rig, &(struct ring_rig_config){
-			       .size = size, .start_idx = start_idx, .event_idx = event_idx});
-	assert_int_equal(rig_event(rig.call_fd, 0), 1); /* a started ring owes one */
+	ring_rig_init(&rig, &(struct ring_rig_config){
+				    .size = size, .start_idx = start_idx, .event_idx = event_idx});
+	assert_int_equal(ring_rig_event(rig.call_fd, 0), 1); /* a started ring owes one */
 	for (unsigned i = 0; i < size; i++)
-		rig_desc(&rig, (uint16_t)i, RIG_DATA, 16, 0, 0);
+		ring_rig_desc(&rig, (uint16_t)i, RIG_DATA, 16, 0, 0);
 }
 
 static void end(void)
 {
-	rig_fini(&rig);
+	ring_rig_fini(&rig);
 }
 
 static int pop(void)
@@ -45,7 +45,7 @@ static void batch(unsigned n)
 
 	assert_true(n <= ARRAY_SIZE(tokens));
 	for (unsigned i = 0; i < n; i++)
-		rig_avail(&rig, (uint16_t)(i & rig.drv.mask));
+		ring_rig_avail(&rig, (uint16_t)(i & rig.drv.mask));
 	defer_begin();
 	for (unsigned i = 0; i < n; i++) {
 		assert_int_equal(pop(), 1);
@@ -74,14 +74,14 @@ static void test_full_ring(void **state)
 
 			start(size, starts[b], true);
 			for (unsigned round = 0; round < 3; round++) {
-				uint16_t first = rig_used_idx(&rig);
+				uint16_t first = ring_rig_used_idx(&rig);
 				uint32_t id, len;
 
 				/* All heads with one index update (B09: full is not empty). */
 				for (unsigned i = 0; i < size; i++)
 					rig.drv.avail->ring[(first + i) & rig.drv.mask] =
 						htole16((uint16_t)(size - 1 - i));
-				rig_set_avail_idx(&rig, (uint16_t)(first + size));
+				ring_rig_set_avail_idx(&rig, (uint16_t)(first + size));
 				assert_true(rig.vq.queue.ring->pending(&rig.vq.queue));
 				defer_begin();
 				for (unsigned i = 0; i < size; i++) {
@@ -90,10 +90,10 @@ static void test_full_ring(void **state)
 					virtq_push(&rig.vq, &chain.token, i);
 				}
 				assert_int_equal(pop(), 0);
-				assert_int_equal(rig_used_idx(&rig), first);
+				assert_int_equal(ring_rig_used_idx(&rig), first);
 				defer_end();
-				assert_int_equal(rig_used_idx(&rig), (uint16_t)(first + size));
-				rig_used(&rig, (uint16_t)(first + size - 1), &id, &len);
+				assert_int_equal(ring_rig_used_idx(&rig), (uint16_t)(first + size));
+				ring_rig_used(&rig, (uint16_t)(first + size - 1), &id, &len);
 				assert_int_equal(id, 0);
 				assert_int_equal(len, size - 1);
 			}
@@ -107,10 +107,10 @@ static void test_full_ring(void **state)
 static void test_index_is_read_once_a_batch(void **state)
 {
 	start(16, 0, true);
-	rig_avail(&rig, 0);
-	rig_avail(&rig, 1);
+	ring_rig_avail(&rig, 0);
+	ring_rig_avail(&rig, 1);
 	assert_int_equal(pop(), 1);
-	rig_set_avail_idx(&rig, 1); /* taken back: too late */
+	ring_rig_set_avail_idx(&rig, 1); /* taken back: too late */
 	assert_int_equal(pop(), 1);
 	assert_int_equal(chain.token.head, 1);
 	rig.vq.in_flight = rig.vm->in_flight = 0;
@@ -161,14 +161,14 @@ static void test_used_index_from_ring(void **state)
 {
 	start(16, 100, true);
 	batch(7);
-	assert_int_equal(rig_used_idx(&rig), 107);
-	rig_stop(&rig);
-	rig_release(&rig);
+	assert_int_equal(ring_rig_used_idx(&rig), 107);
+	ring_rig_stop(&rig);
+	ring_rig_release(&rig);
 	rig.drv.used->idx = htole16(0);
-	rig_set_avail_idx(&rig, 0);
-	rig_start(&rig, 0);
+	ring_rig_set_avail_idx(&rig, 0);
+	ring_rig_start(&rig, 0);
 	batch(2);
-	assert_int_equal(rig_used_idx(&rig), 2);
+	assert_int_equal(ring_rig_used_idx(&rig), 2);
 	assert_int_equal(virtq_base(&rig.vq), 2);
 	end();
 }
@@ -180,20 +180,20 @@ static void expect_broken(const char *why)
 	assert_int_equal(rig.vq.queue.state, QUEUE_BROKEN);
 	assert_non_null(strstr(rig.vq.broken_why, why));
 	assert_int_equal(rig.broken, 1);
-	assert_int_equal(rig_event(rig.err_fd, 0), 1);
+	assert_int_equal(ring_rig_event(rig.err_fd, 0), 1);
 	/* Sticky and silent, whatever the driver does. */
 	for (unsigned i = 0; i < 20; i++) {
-		rig_avail(&rig, 0);
+		ring_rig_avail(&rig, 0);
 		assert_int_equal(pop(), -EPROTO);
 		assert_int_equal(service_run(&rig.vq.queue, 16), SERVICE_IDLE);
 		assert_int_equal(service_kick(&rig.vq.queue, 16), SERVICE_IDLE);
 		assert_false(service_poll_end(&rig.vq.queue));
 	}
 	assert_int_equal(rig.broken, 1);
-	assert_int_equal(rig_event(rig.err_fd, 0), 0);
+	assert_int_equal(ring_rig_event(rig.err_fd, 0), 0);
 	/* A new err eventfd is told, too. */
 	virtq_set_err(&rig.vq, rig.err_fd);
-	assert_int_equal(rig_event(rig.err_fd, 0), 1);
+	assert_int_equal(ring_rig_event(rig.err_fd, 0), 1);
 }
 
 static void test_avail_jump(void **state)
@@ -203,18 +203,18 @@ static void test_avail_jump(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(jumps); i++) {
 		start(16, 65530, true);
 		batch(3);
-		rig_event(rig.call_fd, 0);
-		rig_set_avail_idx(&rig, (uint16_t)(rig_avail_idx(&rig) + jumps[i]));
+		ring_rig_event(rig.call_fd, 0);
+		ring_rig_set_avail_idx(&rig, (uint16_t)(ring_rig_avail_idx(&rig) + jumps[i]));
 		assert_int_equal(pop(), -EPROTO);
 		expect_broken("avail index");
-		assert_int_equal(rig_event(rig.call_fd, 0), 0);
+		assert_int_equal(ring_rig_event(rig.call_fd, 0), 0);
 		assert_int_equal(virtq_base(&rig.vq), 65533);
 		/* Recovers by a restart. */
-		rig_stop(&rig);
+		ring_rig_stop(&rig);
 		assert_int_equal(rig.drained, 1);
-		rig_release(&rig);
-		rig_set_avail_idx(&rig, 65533);
-		rig_start(&rig, 65533);
+		ring_rig_release(&rig);
+		ring_rig_set_avail_idx(&rig, 65533);
+		ring_rig_start(&rig, 65533);
 		batch(16);
 		assert_int_equal(rig.broken, 1);
 		end();
@@ -229,15 +229,15 @@ static void test_head_out_of_range(void **state)
 		struct virtq_token good;
 
 		start(16, 0, true);
-		rig_avail(&rig, 3);
-		rig_avail(&rig, heads[i]);
+		ring_rig_avail(&rig, 3);
+		ring_rig_avail(&rig, heads[i]);
 		assert_int_equal(pop(), 1);
 		good = chain.token;
 		assert_int_equal(pop(), -EPROTO);
 		expect_broken("descriptor");
 		/* What was taken before is completed. */
 		virtq_push(&rig.vq, &good, 16);
-		assert_int_equal(rig_used_idx(&rig), 1);
+		assert_int_equal(ring_rig_used_idx(&rig), 1);
 		end();
 	}
 }
@@ -255,32 +255,32 @@ static void test_calls_event_idx(void **state)
 		/* After a start what was signalled is not known: one call, whatever it says. */
 		set_used_event((uint16_t)(at + 1000));
 		batch(1);
-		assert_int_equal(rig_event(rig.call_fd, 0), 1);
+		assert_int_equal(ring_rig_event(rig.call_fd, 0), 1);
 		at = (uint16_t)(at + 1);
 		/* Far away: none. */
 		batch(5);
-		assert_int_equal(rig_event(rig.call_fd, 0), 0);
+		assert_int_equal(ring_rig_event(rig.call_fd, 0), 0);
 		at = (uint16_t)(at + 5);
 		/* The next one: one call a batch, and only when it is passed. */
 		set_used_event(at);
 		batch(16);
-		assert_int_equal(rig_event(rig.call_fd, 0), 1);
+		assert_int_equal(ring_rig_event(rig.call_fd, 0), 1);
 		at = (uint16_t)(at + 16);
 		batch(16);
-		assert_int_equal(rig_event(rig.call_fd, 0), 0);
+		assert_int_equal(ring_rig_event(rig.call_fd, 0), 0);
 		at = (uint16_t)(at + 16);
 		/* The eighth from here. */
 		set_used_event((uint16_t)(at + 7));
 		batch(7);
-		assert_int_equal(rig_event(rig.call_fd, 0), 0);
+		assert_int_equal(ring_rig_event(rig.call_fd, 0), 0);
 		batch(1);
-		assert_int_equal(rig_event(rig.call_fd, 0), 1);
+		assert_int_equal(ring_rig_event(rig.call_fd, 0), 1);
 		/* NO_INTERRUPT means nothing here. */
 		at = (uint16_t)(at + 8);
 		rig.drv.avail->flags = htole16(VRING_AVAIL_F_NO_INTERRUPT);
 		set_used_event(at);
 		batch(1);
-		assert_int_equal(rig_event(rig.call_fd, 0), 1);
+		assert_int_equal(ring_rig_event(rig.call_fd, 0), 1);
 		assert_int_equal(rig.vq.queue.stats.calls_sent, 4);
 		assert_int_equal(rig.vq.queue.stats.calls_suppressed, 3);
 		assert_int_equal(rig.vq.queue.stats.batches, 7);
@@ -293,12 +293,12 @@ static void test_calls_flags(void **state)
 	start(16, 65530, false);
 	for (unsigned i = 0; i < 10; i++) {
 		rig.drv.avail->flags = htole16(0);
-		set_used_event((uint16_t)(rig_used_idx(&rig) + 1000)); /* means nothing here */
+		set_used_event((uint16_t)(ring_rig_used_idx(&rig) + 1000)); /* means nothing here */
 		batch(1 + i);
-		assert_int_equal(rig_event(rig.call_fd, 0), 1);
+		assert_int_equal(ring_rig_event(rig.call_fd, 0), 1);
 		rig.drv.avail->flags = htole16(VRING_AVAIL_F_NO_INTERRUPT);
 		batch(1 + i);
-		assert_int_equal(rig_event(rig.call_fd, 0), 0);
+		assert_int_equal(ring_rig_event(rig.call_fd, 0), 0);
 	}
 	end();
 }
@@ -309,11 +309,11 @@ static void test_flush(void **state)
 	start(16, 0, false);
 	virtq_flush(&rig.vq);
 	assert_int_equal(rig.vq.queue.stats.batches, 0);
-	rig_avail(&rig, 0);
+	ring_rig_avail(&rig, 0);
 	assert_int_equal(pop(), 1);
 	virtq_push(&rig.vq, &chain.token, 1); /* outside a section: at once */
-	assert_int_equal(rig_used_idx(&rig), 1);
-	assert_int_equal(rig_event(rig.call_fd, 0), 1);
+	assert_int_equal(ring_rig_used_idx(&rig), 1);
+	assert_int_equal(ring_rig_event(rig.call_fd, 0), 1);
 	end();
 }
 
@@ -326,17 +326,17 @@ static void test_calls_after_restart(void **state)
 		start(64, (uint16_t)(used[i] - 40), true);
 		set_used_event((uint16_t)(used[i] + 20000));
 		batch(40);
-		assert_int_equal(rig_used_idx(&rig), used[i]);
-		rig_stop(&rig);
+		assert_int_equal(ring_rig_used_idx(&rig), used[i]);
+		ring_rig_stop(&rig);
 		assert_int_equal(virtq_base(&rig.vq), used[i]);
-		rig_release(&rig);
-		rig_event(rig.call_fd, 0);
-		rig_start(&rig, used[i]);
-		assert_int_equal(rig_event(rig.call_fd, 0), 1);
+		ring_rig_release(&rig);
+		ring_rig_event(rig.call_fd, 0);
+		ring_rig_start(&rig, used[i]);
+		assert_int_equal(ring_rig_event(rig.call_fd, 0), 1);
 		batch(1);
-		assert_int_equal(rig_event(rig.call_fd, 0), 1);
+		assert_int_equal(ring_rig_event(rig.call_fd, 0), 1);
 		batch(1);
-		assert_int_equal(rig_event(rig.call_fd, 0), 0);
+		assert_int_equal(ring_rig_event(rig.call_fd, 0), 0);
 		end();
 	}
 }
@@ -346,16 +346,16 @@ static void test_set_call(void **state)
 {
 	start(64, 0, true);
 	batch(1);
-	assert_int_equal(rig_event(rig.call_fd, 0), 1);
+	assert_int_equal(ring_rig_event(rig.call_fd, 0), 1);
 	virtq_set_call(&rig.vq, -1);
 	/* Once round and five less, so that a stale index would look like the future. */
 	for (unsigned i = 0; i < 65531; i++)
 		batch(1);
 	virtq_set_call(&rig.vq, rig.call_fd);
-	assert_int_equal(rig_event(rig.call_fd, 0), 1);
-	set_used_event(rig_used_idx(&rig));
+	assert_int_equal(ring_rig_event(rig.call_fd, 0), 1);
+	set_used_event(ring_rig_used_idx(&rig));
 	batch(6);
-	assert_int_equal(rig_event(rig.call_fd, 0), 1);
+	assert_int_equal(ring_rig_event(rig.call_fd, 0), 1);
 	end();
 }
 
@@ -381,7 +381,7 @@ static void test_notify(void **state)
 		assert_false(q->ring->notify_on(q));
 		if (event_idx)
 			assert_int_equal(le16toh(*rig.drv.avail_event), 3);
-		rig_avail(&rig, 0);
+		ring_rig_avail(&rig, 0);
 		assert_true(q->ring->notify_on(q)); /* the driver raced us */
 		assert_int_equal(pop(), 1);
 		virtq_push(&rig.vq, &chain.token, 0);
@@ -394,10 +394,10 @@ static void test_flags_of_another_life(void **state)
 {
 	start(16, 0, false);
 	rig.vq.queue.ring->notify_off(&rig.vq.queue);
-	rig_stop(&rig);
-	rig_release(&rig);
+	ring_rig_stop(&rig);
+	ring_rig_release(&rig);
 	rig.vq_config.event_idx = true;
-	rig_start(&rig, 0);
+	ring_rig_start(&rig, 0);
 	assert_int_equal(rig.drv.used->flags, 0);
 	end();
 }
@@ -410,7 +410,7 @@ static void test_stop(void **state)
 
 	start(16, 65530, true);
 	for (unsigned i = 0; i < 8; i++)
-		rig_avail(&rig, (uint16_t)i);
+		ring_rig_avail(&rig, (uint16_t)i);
 	defer_begin();
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(pop(), 1);
@@ -419,7 +419,7 @@ static void test_stop(void **state)
 	b.head = 1;
 	virtq_push(&rig.vq, &chain.token, 16);
 	virtq_stop(&rig.vq); /* publishes what was pushed */
-	assert_int_equal(rig_used_idx(&rig), 65531);
+	assert_int_equal(ring_rig_used_idx(&rig), 65531);
 	defer_end();
 	assert_int_equal(rig.drained, 0);
 	assert_int_equal(virtq_base(&rig.vq), 65533);
@@ -430,13 +430,13 @@ static void test_stop(void **state)
 	assert_int_equal(rig.drained, 0);
 	virtq_push(&rig.vq, &b, 16);
 	assert_int_equal(rig.drained, 1);
-	assert_int_equal(rig_used_idx(&rig), 65533);
+	assert_int_equal(ring_rig_used_idx(&rig), 65533);
 	assert_int_equal(rig.vq.queue.state, QUEUE_STOPPED);
 	assert_int_equal(rig.released, 0);
-	rig_release(&rig);
+	ring_rig_release(&rig);
 	assert_int_equal(rig.released, 1);
 	/* B04: the other five are there after the restart. */
-	rig_start(&rig, virtq_base(&rig.vq));
+	ring_rig_start(&rig, virtq_base(&rig.vq));
 	for (unsigned i = 3; i < 8; i++) {
 		assert_int_equal(pop(), 1);
 		assert_int_equal(chain.token.head, i);
@@ -449,7 +449,7 @@ static void test_stop(void **state)
 static void test_stop_inside_section(void **state)
 {
 	start(16, 0, true);
-	rig_avail(&rig, 0);
+	ring_rig_avail(&rig, 0);
 	defer_begin();
 	assert_int_equal(pop(), 1);
 	virtq_stop(&rig.vq);
@@ -458,7 +458,7 @@ static void test_stop_inside_section(void **state)
 	assert_int_equal(rig.drained, 0); /* not before it is published */
 	defer_end();
 	assert_int_equal(rig.drained, 1);
-	assert_int_equal(rig_used_idx(&rig), 1);
+	assert_int_equal(ring_rig_used_idx(&rig), 1);
 	end();
 }
 
@@ -467,23 +467,23 @@ static void test_set_memory(void **state)
 	struct virtq_token first, second;
 
 	start(16, 0, true);
-	rig_avail(&rig, 0);
+	ring_rig_avail(&rig, 0);
 	assert_int_equal(pop(), 1);
 	first = chain.token;
-	virtq_set_memory(&rig.vq, rig_new_memory(&rig, true));
+	virtq_set_memory(&rig.vq, ring_rig_new_memory(&rig, true));
 	assert_int_equal(rig.released, 0);
-	rig_avail(&rig, 1);
+	ring_rig_avail(&rig, 1);
 	assert_int_equal(pop(), 1);
 	second = chain.token;
-	virtq_set_memory(&rig.vq, rig_new_memory(&rig, true));
+	virtq_set_memory(&rig.vq, ring_rig_new_memory(&rig, true));
 	/* In any order: each table goes with its own last request. */
 	virtq_push(&rig.vq, &second, 0);
 	assert_int_equal(rig.released, 1);
-	virtq_set_memory(&rig.vq, rig_new_memory(&rig, true));
+	virtq_set_memory(&rig.vq, ring_rig_new_memory(&rig, true));
 	assert_int_equal(rig.released, 2); /* nothing was in flight on that one */
 	virtq_push(&rig.vq, &first, 0);
 	assert_int_equal(rig.released, 3);
-	assert_int_equal(rig_used_idx(&rig), 2);
+	assert_int_equal(ring_rig_used_idx(&rig), 2);
 	batch(5);
 	assert_int_equal(rig.broken, 0);
 	end();
@@ -495,18 +495,18 @@ static void test_memory_without_ring(void **state)
 	struct virtq_token token;
 
 	start(16, 0, true);
-	rig_avail(&rig, 0);
-	rig_avail(&rig, 1);
+	ring_rig_avail(&rig, 0);
+	ring_rig_avail(&rig, 1);
 	assert_int_equal(pop(), 1);
 	token = chain.token;
-	virtq_set_memory(&rig.vq, rig_new_memory(&rig, false));
+	virtq_set_memory(&rig.vq, ring_rig_new_memory(&rig, false));
 	expect_broken("new memory table");
 	/* The completion has nowhere to go; the old table does. */
 	assert_int_equal(rig.released, 0);
 	virtq_push(&rig.vq, &token, 0);
 	assert_int_equal(rig.released, 1);
-	assert_int_equal(rig_used_idx(&rig), 0);
-	rig_stop(&rig);
+	assert_int_equal(ring_rig_used_idx(&rig), 0);
+	ring_rig_stop(&rig);
 	assert_int_equal(rig.drained, 1);
 	assert_int_equal(virtq_base(&rig.vq), 1);
 	end();

@@ -21,7 +21,7 @@ static struct virtq_chain chain;
 
 static void setup_ring(uint16_t size, bool indirect)
 {
-	rig_init(&rig, &(struct ring_rig_config){.size = size, .table_len = indirect ? 1 : 0});
+	ring_rig_init(&rig, &(struct ring_rig_config){.size = size, .table_len = indirect ? 1 : 0});
 	memset(iov, 0xee, sizeof(iov));
 }
 
@@ -33,7 +33,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	rig_fini(&rig);
+	ring_rig_fini(&rig);
 	return 0;
 }
 
@@ -51,7 +51,7 @@ static void finish(uint32_t len)
 /* Takes the chain at head and gives it back: the device side of a test of its shape. */
 static void take(uint16_t head, unsigned max)
 {
-	rig_avail(&rig, head);
+	ring_rig_avail(&rig, head);
 	assert_int_equal(pop(max), 1);
 	assert_int_equal(chain.token.head, head);
 	finish(0);
@@ -67,7 +67,7 @@ static void expect_parts(unsigned out_num, unsigned in_num)
 
 static void expect_part(unsigned i, uint64_t gpa, size_t len)
 {
-	assert_ptr_equal(iov[i].iov_base, rig_host(&rig, gpa, len));
+	assert_ptr_equal(iov[i].iov_base, ring_rig_host(&rig, gpa, len));
 	assert_int_equal(iov[i].iov_len, len);
 }
 
@@ -81,9 +81,10 @@ static void test_layouts(void **state)
 				continue;
 			/* From the end of the table to its start, to see that next is followed. */
 			for (unsigned k = 0; k < n; k++)
-				rig_desc(&rig, (uint16_t)(15 - k), RIG_DATA + k * 4096, 100 + k,
-					 (uint16_t)((k + 1 < n ? N : 0) | (k >= out ? W : 0)),
-					 (uint16_t)(14 - k));
+				ring_rig_desc(&rig, (uint16_t)(15 - k), RIG_DATA + k * 4096,
+					      100 + k,
+					      (uint16_t)((k + 1 < n ? N : 0) | (k >= out ? W : 0)),
+					      (uint16_t)(14 - k));
 			take(15, 16);
 			expect_parts(out, in);
 			for (unsigned k = 0; k < n; k++)
@@ -94,21 +95,21 @@ static void test_layouts(void **state)
 
 static void test_zero_length(void **state)
 {
-	rig_desc(&rig, 0, RIG_DATA, 16, N, 1);
-	rig_desc(&rig, 1, RIG_UNMAPPED, 0, N, 2); /* an empty buffer is nowhere */
-	rig_desc(&rig, 2, RIG_DATA + 100, 0, N | W, 3);
-	rig_desc(&rig, 3, RIG_DATA + 200, 1, W, 0);
+	ring_rig_desc(&rig, 0, RIG_DATA, 16, N, 1);
+	ring_rig_desc(&rig, 1, RIG_UNMAPPED, 0, N, 2); /* an empty buffer is nowhere */
+	ring_rig_desc(&rig, 2, RIG_DATA + 100, 0, N | W, 3);
+	ring_rig_desc(&rig, 3, RIG_DATA + 200, 1, W, 0);
 	take(0, 2);
 	expect_parts(1, 1);
 	expect_part(1, RIG_DATA + 200, 1);
-	rig_desc(&rig, 0, RIG_DATA, 0, 0, 0);
+	ring_rig_desc(&rig, 0, RIG_DATA, 0, 0, 0);
 	take(0, 0);
 	expect_parts(0, 0);
 	/* An empty one at the end does not mend the unmapped one before it. */
-	rig_desc(&rig, 0, RIG_DATA, 16, N, 1);
-	rig_desc(&rig, 1, RIG_DATA + 512, 512, N | W, 2);
-	rig_desc(&rig, 2, RIG_UNMAPPED, 1, N | W, 3);
-	rig_desc(&rig, 3, RIG_DATA, 0, W, 0);
+	ring_rig_desc(&rig, 0, RIG_DATA, 16, N, 1);
+	ring_rig_desc(&rig, 1, RIG_DATA + 512, 512, N | W, 2);
+	ring_rig_desc(&rig, 2, RIG_UNMAPPED, 1, N | W, 3);
+	ring_rig_desc(&rig, 3, RIG_DATA, 0, W, 0);
 	take(0, 16);
 	assert_true(chain.bad);
 	assert_true(chain.last_in_bad);
@@ -116,22 +117,22 @@ static void test_zero_length(void **state)
 
 static void test_indirect(void **state)
 {
-	rig_table(&rig, TABLE, 0, RIG_DATA, 16, N, 2);
-	rig_table(&rig, TABLE, 2, RIG_DATA + 512, 512, N | W, 1);
-	rig_table(&rig, TABLE, 1, RIG_DATA + 16, 1, W, 7);
-	rig_desc(&rig, 3, TABLE, 48, I, 0);
+	ring_rig_table(&rig, TABLE, 0, RIG_DATA, 16, N, 2);
+	ring_rig_table(&rig, TABLE, 2, RIG_DATA + 512, 512, N | W, 1);
+	ring_rig_table(&rig, TABLE, 1, RIG_DATA + 16, 1, W, 7);
+	ring_rig_desc(&rig, 3, TABLE, 48, I, 0);
 	take(3, 16);
 	expect_parts(1, 2);
 	expect_part(0, RIG_DATA, 16);
 	expect_part(1, RIG_DATA + 512, 512);
 	expect_part(2, RIG_DATA + 16, 1);
 	/* 2.7.5.3.2: the write flag of the reference means nothing. */
-	rig_desc(&rig, 3, TABLE, 48, I | W, 0);
+	ring_rig_desc(&rig, 3, TABLE, 48, I | W, 0);
 	take(3, 16);
 	expect_parts(1, 2);
 	/* 2.7.5.3.2: ordinary descriptors, then one reference. */
-	rig_desc(&rig, 0, RIG_DATA + 4096, 10, N, 5);
-	rig_desc(&rig, 5, RIG_DATA + 8192, 11, N, 3);
+	ring_rig_desc(&rig, 0, RIG_DATA + 4096, 10, N, 5);
+	ring_rig_desc(&rig, 5, RIG_DATA + 8192, 11, N, 3);
 	take(0, 16);
 	expect_parts(3, 2);
 	expect_part(0, RIG_DATA + 4096, 10);
@@ -143,16 +144,16 @@ static void test_indirect(void **state)
 static void test_indirect_longer_than_ring(void **state)
 {
 	for (uint16_t k = 0; k < 1026; k++)
-		rig_table(&rig, TABLE, k, RIG_DATA + k * 16, 16,
-			  (uint16_t)((k < 1025 ? N : 0) | (k ? W : 0)), (uint16_t)(k + 1));
-	rig_desc(&rig, 0, TABLE, 1026 * 16, I, 0);
+		ring_rig_table(&rig, TABLE, k, RIG_DATA + k * 16, 16,
+			       (uint16_t)((k < 1025 ? N : 0) | (k ? W : 0)), (uint16_t)(k + 1));
+	ring_rig_desc(&rig, 0, TABLE, 1026 * 16, I, 0);
 	take(0, 1100);
 	expect_parts(1, 1025);
 	expect_part(1025, RIG_DATA + 1025 * 16, 16);
 	/* One more than is taken at all. */
-	rig_table(&rig, TABLE, 1025, RIG_DATA, 16, N | W, 1026);
-	rig_table(&rig, TABLE, 1026, RIG_DATA, 16, W, 0);
-	rig_desc(&rig, 0, TABLE, 1027 * 16, I, 0);
+	ring_rig_table(&rig, TABLE, 1025, RIG_DATA, 16, N | W, 1026);
+	ring_rig_table(&rig, TABLE, 1026, RIG_DATA, 16, W, 0);
+	ring_rig_desc(&rig, 0, TABLE, 1027 * 16, I, 0);
 	take(0, 1100);
 	assert_true(chain.bad);
 }
@@ -178,29 +179,29 @@ static void test_indirect_bad(void **state)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(refs); i++) {
-		rig_table(&rig, TABLE, 0, RIG_DATA, 16, N, 1);
-		rig_table(&rig, TABLE, 1, RIG_DATA, 512, N | W, 2);
-		rig_table(&rig, TABLE, 2, RIG_DATA, 1, W, 0);
-		rig_desc(&rig, 0, refs[i].table, refs[i].len, refs[i].flags, 1);
-		rig_desc(&rig, 1, RIG_DATA, 1, W, 0);
+		ring_rig_table(&rig, TABLE, 0, RIG_DATA, 16, N, 1);
+		ring_rig_table(&rig, TABLE, 1, RIG_DATA, 512, N | W, 2);
+		ring_rig_table(&rig, TABLE, 2, RIG_DATA, 1, W, 0);
+		ring_rig_desc(&rig, 0, refs[i].table, refs[i].len, refs[i].flags, 1);
+		ring_rig_desc(&rig, 1, RIG_DATA, 1, W, 0);
 		take(0, 16);
 		assert_true(chain.bad);
 		assert_int_equal(chain.in_num, 0);
 	}
 	/* Not aligned in guest memory: legal for the table, drivers do it. */
 	for (uint16_t k = 0; k < 3; k++)
-		rig_table(&rig, TABLE + 3, k, RIG_DATA, 16, (uint16_t)(k < 2 ? N : W),
-			  (uint16_t)(k + 1));
-	rig_desc(&rig, 0, TABLE + 3, 48, I, 0);
+		ring_rig_table(&rig, TABLE + 3, k, RIG_DATA, 16, (uint16_t)(k < 2 ? N : W),
+			       (uint16_t)(k + 1));
+	ring_rig_desc(&rig, 0, TABLE + 3, 48, I, 0);
 	take(0, 16);
 	expect_parts(2, 1);
 }
 
 static void test_indirect_nested(void **state)
 {
-	rig_table(&rig, TABLE, 0, RIG_DATA, 16, N, 1);
-	rig_table(&rig, TABLE, 1, TABLE, 32, I, 0);
-	rig_desc(&rig, 0, TABLE, 32, I, 0);
+	ring_rig_table(&rig, TABLE, 0, RIG_DATA, 16, N, 1);
+	ring_rig_table(&rig, TABLE, 1, TABLE, 32, I, 0);
+	ring_rig_desc(&rig, 0, TABLE, 32, I, 0);
 	take(0, 16);
 	assert_true(chain.bad);
 	assert_int_equal(chain.out_num, 1);
@@ -208,10 +209,10 @@ static void test_indirect_nested(void **state)
 
 static void test_indirect_not_negotiated(void **state)
 {
-	rig_fini(&rig);
+	ring_rig_fini(&rig);
 	setup_ring(16, false);
-	rig_table(&rig, TABLE, 0, RIG_DATA, 16, 0, 0);
-	rig_desc(&rig, 0, TABLE, 16, I, 0);
+	ring_rig_table(&rig, TABLE, 0, RIG_DATA, 16, 0, 0);
+	ring_rig_desc(&rig, 0, TABLE, 16, I, 0);
 	take(0, 16);
 	assert_true(chain.bad);
 	assert_int_equal(chain.out_num, 0);
@@ -222,9 +223,9 @@ static void test_indirect_next_out_of_range(void **state)
 	static const uint16_t nexts[] = {2, 3, 100, 32768, 65535};
 
 	for (size_t i = 0; i < ARRAY_SIZE(nexts); i++) {
-		rig_table(&rig, TABLE, 0, RIG_DATA, 16, N, nexts[i]);
-		rig_table(&rig, TABLE, 1, RIG_DATA, 1, W, 0);
-		rig_desc(&rig, 0, TABLE, 32, I, 0);
+		ring_rig_table(&rig, TABLE, 0, RIG_DATA, 16, N, nexts[i]);
+		ring_rig_table(&rig, TABLE, 1, RIG_DATA, 1, W, 0);
+		ring_rig_desc(&rig, 0, TABLE, 32, I, 0);
 		take(0, 16);
 		assert_true(chain.bad);
 		assert_int_equal(chain.out_num, 1);
@@ -236,30 +237,30 @@ static void test_loops(void **state)
 	/* Of every length, entered at its first descriptor and one before it. */
 	for (uint16_t len = 1; len <= 15; len++) {
 		for (uint16_t k = 0; k < len; k++)
-			rig_desc(&rig, k, RIG_DATA, 16, N, (uint16_t)((k + 1) % len));
-		rig_desc(&rig, 15, RIG_DATA, 16, N, 0);
+			ring_rig_desc(&rig, k, RIG_DATA, 16, N, (uint16_t)((k + 1) % len));
+		ring_rig_desc(&rig, 15, RIG_DATA, 16, N, 0);
 		take(0, 2048);
 		assert_true(chain.bad);
 		take(15, 2048);
 		assert_true(chain.bad);
 	}
 	/* Without a byte of data, it must end all the same. */
-	rig_desc(&rig, 0, RIG_DATA, 0, N, 0);
+	ring_rig_desc(&rig, 0, RIG_DATA, 0, N, 0);
 	take(0, 1);
 	assert_true(chain.bad);
 	/* A chain of exactly the ring's size is none. */
 	for (uint16_t k = 0; k < 16; k++)
-		rig_desc(&rig, k, RIG_DATA, 16, k < 15 ? N : 0, (uint16_t)(k + 1));
+		ring_rig_desc(&rig, k, RIG_DATA, 16, k < 15 ? N : 0, (uint16_t)(k + 1));
 	take(0, 16);
 	expect_parts(16, 0);
 }
 
 static void test_indirect_loops(void **state)
 {
-	rig_table(&rig, TABLE, 0, RIG_DATA, 16, N, 1);
-	rig_table(&rig, TABLE, 1, RIG_DATA, 16, N | W, 2);
-	rig_table(&rig, TABLE, 2, RIG_DATA, 0, N | W, 1);
-	rig_desc(&rig, 0, TABLE, 48, I, 0);
+	ring_rig_table(&rig, TABLE, 0, RIG_DATA, 16, N, 1);
+	ring_rig_table(&rig, TABLE, 1, RIG_DATA, 16, N | W, 2);
+	ring_rig_table(&rig, TABLE, 2, RIG_DATA, 0, N | W, 1);
+	ring_rig_desc(&rig, 0, TABLE, 48, I, 0);
 	take(0, VIRTQ_PARTS_MAX(16));
 	assert_true(chain.bad);
 }
@@ -269,13 +270,13 @@ static void test_next_out_of_range(void **state)
 	static const uint16_t nexts[] = {16, 17, 32768, 65535};
 
 	for (size_t i = 0; i < ARRAY_SIZE(nexts); i++) {
-		rig_desc(&rig, 0, RIG_DATA, 16, N, nexts[i]);
+		ring_rig_desc(&rig, 0, RIG_DATA, 16, N, nexts[i]);
 		take(0, 16);
 		assert_true(chain.bad);
 		assert_int_equal(chain.out_num, 1);
 	}
 	/* Without the flag it is not looked at. */
-	rig_desc(&rig, 0, RIG_DATA, 16, 0, 65535);
+	ring_rig_desc(&rig, 0, RIG_DATA, 16, 0, 65535);
 	take(0, 16);
 	expect_parts(1, 0);
 }
@@ -301,23 +302,23 @@ static void test_unmapped(void **state)
 
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		/* In the middle: the last buffer is good, and can take a status. */
-		rig_desc(&rig, 0, RIG_DATA, 16, N, 1);
-		rig_desc(&rig, 1, bad[i].gpa, bad[i].len, N | W, 2);
-		rig_desc(&rig, 2, RIG_DATA + 32, 1, W, 0);
+		ring_rig_desc(&rig, 0, RIG_DATA, 16, N, 1);
+		ring_rig_desc(&rig, 1, bad[i].gpa, bad[i].len, N | W, 2);
+		ring_rig_desc(&rig, 2, RIG_DATA + 32, 1, W, 0);
 		take(0, 16);
 		assert_true(chain.bad);
 		assert_false(chain.last_in_bad);
 		assert_int_equal(chain.in_num, 1);
 		expect_part(1, RIG_DATA + 32, 1);
 		/* At the end. */
-		rig_desc(&rig, 1, RIG_DATA + 512, 512, N | W, 2);
-		rig_desc(&rig, 2, bad[i].gpa, bad[i].len, W, 0);
+		ring_rig_desc(&rig, 1, RIG_DATA + 512, 512, N | W, 2);
+		ring_rig_desc(&rig, 2, bad[i].gpa, bad[i].len, W, 0);
 		take(0, 16);
 		assert_true(chain.bad);
 		assert_true(chain.last_in_bad);
 		/* To be read. */
-		rig_desc(&rig, 0, bad[i].gpa, bad[i].len, N, 2);
-		rig_desc(&rig, 2, RIG_DATA + 32, 1, W, 0);
+		ring_rig_desc(&rig, 0, bad[i].gpa, bad[i].len, N, 2);
+		ring_rig_desc(&rig, 2, RIG_DATA + 32, 1, W, 0);
 		take(0, 16);
 		assert_true(chain.bad);
 		assert_false(chain.last_in_bad);
@@ -326,10 +327,10 @@ static void test_unmapped(void **state)
 
 static void test_read_after_write(void **state)
 {
-	rig_desc(&rig, 0, RIG_DATA, 16, N, 1);
-	rig_desc(&rig, 1, RIG_DATA + 512, 512, N | W, 2);
-	rig_desc(&rig, 2, RIG_DATA, 16, N, 3);
-	rig_desc(&rig, 3, RIG_DATA + 32, 1, W, 0);
+	ring_rig_desc(&rig, 0, RIG_DATA, 16, N, 1);
+	ring_rig_desc(&rig, 1, RIG_DATA + 512, 512, N | W, 2);
+	ring_rig_desc(&rig, 2, RIG_DATA, 16, N, 3);
+	ring_rig_desc(&rig, 3, RIG_DATA + 32, 1, W, 0);
 	take(0, 16);
 	assert_true(chain.bad);
 	assert_false(chain.last_in_bad);
@@ -340,9 +341,9 @@ static void test_read_after_write(void **state)
 static void test_straddle(void **state)
 {
 	/* Buffers over the seam of two regions are two parts. */
-	rig_desc(&rig, 0, RIG_SEAM - 10, 16, N, 1);
-	rig_desc(&rig, 1, RIG_SEAM - 512, 1024, N | W, 2);
-	rig_desc(&rig, 2, RIG_SEAM, 1, W, 0);
+	ring_rig_desc(&rig, 0, RIG_SEAM - 10, 16, N, 1);
+	ring_rig_desc(&rig, 1, RIG_SEAM - 512, 1024, N | W, 2);
+	ring_rig_desc(&rig, 2, RIG_SEAM, 1, W, 0);
 	take(0, 16);
 	expect_parts(2, 3);
 	expect_part(0, RIG_SEAM - 10, 10);
@@ -353,10 +354,10 @@ static void test_straddle(void **state)
 	for (uint64_t off = 1; off < 48; off++) {
 		uint64_t table = RIG_SEAM - off;
 
-		rig_table(&rig, table, 0, RIG_DATA, 16, N, 1);
-		rig_table(&rig, table, 1, RIG_DATA + 512, 512, N | W, 2);
-		rig_table(&rig, table, 2, RIG_DATA + 16, 1, W, 0);
-		rig_desc(&rig, 0, table, 48, I, 0);
+		ring_rig_table(&rig, table, 0, RIG_DATA, 16, N, 1);
+		ring_rig_table(&rig, table, 1, RIG_DATA + 512, 512, N | W, 2);
+		ring_rig_table(&rig, table, 2, RIG_DATA + 16, 1, W, 0);
+		ring_rig_desc(&rig, 0, table, 48, I, 0);
 		take(0, 16);
 		expect_parts(1, 2);
 		expect_part(2, RIG_DATA + 16, 1);
@@ -366,10 +367,10 @@ static void test_straddle(void **state)
 static void test_no_room(void **state)
 {
 	/* A straddling buffer needs two parts. */
-	rig_desc(&rig, 0, RIG_DATA, 16, N, 1);
-	rig_desc(&rig, 1, RIG_SEAM - 1, 2, N | W, 2);
-	rig_desc(&rig, 2, RIG_DATA, 1, W, 0);
-	rig_avail(&rig, 0);
+	ring_rig_desc(&rig, 0, RIG_DATA, 16, N, 1);
+	ring_rig_desc(&rig, 1, RIG_SEAM - 1, 2, N | W, 2);
+	ring_rig_desc(&rig, 2, RIG_DATA, 1, W, 0);
+	ring_rig_avail(&rig, 0);
 	for (unsigned max = 0; max < 4; max++) {
 		assert_int_equal(pop(max), -ENOBUFS);
 		assert_int_equal(virtq_base(&rig.vq), 0); /* it stays in the ring */
@@ -387,10 +388,10 @@ static void test_no_room_ever(void **state)
 	unsigned most = VIRTQ_PARTS_MAX(16);
 
 	for (uint16_t k = 0; k < 600; k++)
-		rig_table(&rig, TABLE, k, RIG_SEAM - 1, 2, (uint16_t)((k < 599 ? N : 0) | W),
-			  (uint16_t)(k + 1));
-	rig_desc(&rig, 0, TABLE, 600 * 16, I, 0);
-	rig_avail(&rig, 0);
+		ring_rig_table(&rig, TABLE, k, RIG_SEAM - 1, 2, (uint16_t)((k < 599 ? N : 0) | W),
+			       (uint16_t)(k + 1));
+	ring_rig_desc(&rig, 0, TABLE, 600 * 16, I, 0);
+	ring_rig_avail(&rig, 0);
 	assert_int_equal(pop(most - 1), -ENOBUFS);
 	assert_int_equal(pop(most), 1);
 	assert_true(chain.bad);
@@ -399,9 +400,9 @@ static void test_no_room_ever(void **state)
 	assert_ptr_equal(iov[most].iov_base, (void *)0xeeeeeeeeeeeeeeee);
 	finish(0);
 	for (uint16_t k = 0; k < 600; k++)
-		rig_table(&rig, TABLE, k, RIG_SEAM - 1, 2, N, (uint16_t)(k + 1));
-	rig_table(&rig, TABLE, 600, RIG_DATA, 1, W, 0);
-	rig_desc(&rig, 0, TABLE, 601 * 16, I, 0);
+		ring_rig_table(&rig, TABLE, k, RIG_SEAM - 1, 2, N, (uint16_t)(k + 1));
+	ring_rig_table(&rig, TABLE, 600, RIG_DATA, 1, W, 0);
+	ring_rig_desc(&rig, 0, TABLE, 601 * 16, I, 0);
 	take(0, most);
 	assert_true(chain.bad);
 }

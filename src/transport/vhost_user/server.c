@@ -43,7 +43,7 @@ void server_session_ended(struct vhost_user_server *server)
 		if (server->vrings[i])
 			vring_reset(server->vrings[i]);
 	}
-	dev->ops->reset(dev);
+	dev->ops->detach(dev);
 	server->session = NULL;
 	server->next_client_fd = -1;
 	if (server->stopping) {
