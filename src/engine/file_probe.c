@@ -110,8 +110,7 @@ static void probe_alignment(struct file *f, const struct stat *st, uint32_t fs_t
 			    struct engine_info *info)
 {
 	uint32_t offset = 1, memory = 1;
-	int sector = 0;
-	int ret;
+	int sector = 0, ret;
 
 	if (f->block_device && ioctl(f->fd, BLKSSZGET, &sector) == 0 &&
 	    usable_align((uint64_t)sector))
@@ -129,12 +128,10 @@ static void probe_alignment(struct file *f, const struct stat *st, uint32_t fs_t
 							 st->st_blksize >= 512
 						 ? (uint32_t)st->st_blksize
 						 : 4096;
+			memory = offset;
 		}
-		/*
-		 * The device may take segments at any fourth byte, but up to Linux 6.17 each
-		 * segment's length must be a multiple of the block; memory_align bounds both.
-		 */
-		memory = f->direct ? MAX(memory, offset) : 1;
+		if (!f->direct)
+			memory = 1;
 	}
 	info->logical_block = offset;
 	info->memory_align = memory;

@@ -44,6 +44,7 @@ struct aio_ring {
 
 struct engine {
 	struct file file;
+	bool rw_flags;  /* the kernel takes RWF_DSYNC; without it there is no FUA */
 	bool no_fdsync; /* an old kernel: any queue may find out; see aio_refused() */
 };
 
@@ -238,7 +239,7 @@ static void prepare(struct engine_queue *q, struct iocb *iocb, struct blk_reques
 		iocb->aio_buf = (uintptr_t)req->iov;
 		iocb->aio_nbytes = req->iovcnt;
 	}
-	if (req->op == BLK_WRITE && (req->flags & BLK_FUA))
+	if (req->op == BLK_WRITE && (req->flags & BLK_FUA) && q->engine->rw_flags)
 		iocb->aio_rw_flags = RWF_DSYNC;
 }
 
