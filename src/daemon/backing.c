@@ -7,9 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/fd.h"
 #include "base/log.h"
-#include "daemon/image.h"
 
 #ifdef RINGSIDE_FAULTS
 #include "engine/fault.h"
@@ -75,8 +73,7 @@ static const struct engine_ops *with_faults(const struct engine_ops *ops)
 	return ops;
 }
 
-static int open_disk(struct backing *b, const struct image *image, const struct engine_ops *ops,
-		     struct error *err)
+static int open_disk(struct backing *b, const struct engine_ops *ops, struct error *err)
 {
 	const struct disk_options *o = b->options;
 	struct disk_config config = {
@@ -84,7 +81,7 @@ static int open_disk(struct backing *b, const struct image *image, const struct 
 		.ops = with_faults(ops),
 		.engine = {.path = o->path,
 			   .fd = -1,
-			   .direct = image->direct,
+			   .direct = b->image.direct,
 			   .read_only = o->readonly,
 			   .fixed_buffers = o->fixed_buffers,
 			   .size_bytes = o->size_bytes},
@@ -93,21 +90,24 @@ static int open_disk(struct backing *b, const struct image *image, const struct 
 		.poll = disk_options_given(o, DISK_KEY_POLL) ? &o->poll : NULL,
 	};
 
-	if (image->fd >= 0) {
-		/* The disk takes its descriptor over also when it fails; the next engine needs
-		 * another.  Both are the same open file, and so the lock stays. */
-		config.engine.fd = fcntl(image->fd, F_DUPFD_CLOEXEC, 3);
+	if (b->image.fd >= 0) {
+		/* The disk takes its descriptor over also when it fails, and the next engine needs
+		 * another.  All are the same open file, and so the lock is theirs. */
+		config.engine.fd = fcntl(b->image.fd, F_DUPFD_CLOEXEC, 3);
 		if (config.engine.fd < 0)
-			return error_set(err, -errno, "%s", strerror(errno));
+			return error_set(err, -errno,
+					 "'%.200s': %s: raise the limit with 'ulimit -n', or serve "
+					 "fewer disks",
+					 o->path, strerror(errno));
 	}
 	b->disk = disk_create(&config, err);
 	return b->disk ? 0 : -EIO;
 }
 
-static int try_engine(struct backing *b, const struct image *image, const struct engine_ops *ops,
-		      unsigned niothreads, struct error *err)
+static int try_engine(struct backing *b, const struct engine_ops *ops, unsigned niothreads,
+		      struct error *err)
 {
-	int ret = open_disk(b, image, ops, err);
+	int ret = open_disk(b, ops, err);
 
 	if (ret < 0)
 		return ret;
@@ -121,8 +121,7 @@ static int try_engine(struct backing *b, const struct image *image, const struct
 	return 0;
 }
 
-static int choose_engine(struct backing *b, const struct image *image, unsigned niothreads,
-			 struct error *err)
+static int choose_engine(struct backing *b, unsigned niothreads, struct error *err)
 {
 	const struct disk_options *o = b->options;
 	const struct engine_ops *ops;
@@ -133,61 +132,74 @@ static int choose_engine(struct backing *b, const struct image *image, unsigned 
 	for (unsigned i = 0; (ops = engine_kind_candidate(o->engine, i)); i++) {
 		size_t len = strlen(reasons);
 
-		ret = try_engine(b, image, ops, niothreads, &why);
+		ret = try_engine(b, ops, niothreads, &why);
 		if (ret == 0)
 			break;
-		snprintf(reasons + len, sizeof(reasons) - len, "%s%s: %.100s", len ? "; " : "",
-			 ops->name, why.text);
+		snprintf(reasons + len, sizeof(reasons) - len, "%s%.120s", len ? "; " : "",
+			 why.text);
 	}
 	if (ret < 0)
 		return error_set(err, ret, "disk '%s': %.450s", o->id, why.text);
-	if (*reasons)
-		log_info("disk '%s': engine %s, because others do not work here (%s)", o->id,
-			 b->engine, reasons);
-	if (o->fixed_buffers && strcmp(b->engine, engine_kind_name(ENGINE_IO_URING)))
-		log_warn("disk '%s': engine %s has no fixed buffers: serving without", o->id,
-			 b->engine);
+	b->why_engine = *reasons ? strdup(reasons) : NULL;
 	return 0;
+}
+
+static int open_image(struct backing *b, struct error *err)
+{
+	const struct disk_options *o = b->options;
+	struct image_options io = {.id = o->id,
+				   .path = o->path,
+				   .read_only = o->readonly,
+				   .direct = o->direct,
+				   .must_direct = disk_options_given(o, DISK_KEY_DIRECT),
+				   .lock = o->lock};
+
+	return engine_kind_has_file(o->engine) ? image_open(&io, &b->image, err) : 0;
 }
 
 int backing_open(struct backing *b, const struct disk_options *o, struct iothread *const *iothreads,
 		 unsigned niothreads, struct error *err)
 {
-	struct image image = {.fd = -1};
-	int ret = 0;
+	int ret;
 
-	*b = (struct backing){.options = o, .iothreads = iothreads};
+	*b = (struct backing){.options = o, .iothreads = iothreads, .image.fd = -1};
 	b->channels = calloc(niothreads, sizeof(struct blk_channel *));
 	if (!b->channels)
 		return error_set(err, -ENOMEM, "disk '%s': out of memory", o->id);
-	if (engine_kind_has_file(o->engine)) {
-		struct image_options io = {.id = o->id,
-					   .path = o->path,
-					   .read_only = o->readonly,
-					   .direct = o->direct,
-					   .must_direct = disk_options_given(o, DISK_KEY_DIRECT),
-					   .lock = o->lock};
-
-		ret = image_open(&io, &image, err);
-		b->direct = image.direct;
-	}
+	ret = open_image(b, err);
 	if (ret == 0)
-		ret = choose_engine(b, &image, niothreads, err);
-	fd_close(&image.fd);
-	if (ret < 0) {
-		free(b->channels);
-		b->channels = NULL;
-	}
+		ret = choose_engine(b, niothreads, err);
+	if (ret < 0)
+		backing_close(b);
 	return ret;
 }
 
 void backing_close(struct backing *b)
 {
-	if (!b->disk)
-		return;
 	put_channels(b);
-	disk_destroy(b->disk);
+	/* Nothing is in flight: whoever waits for the image may have it. */
+	image_close(&b->image);
+	if (b->disk)
+		disk_destroy(b->disk);
 	b->disk = NULL;
 	free(b->channels);
 	b->channels = NULL;
+	free(b->why_engine);
+	b->why_engine = NULL;
+}
+
+void backing_announce(const struct backing *b)
+{
+	const struct disk_options *o = b->options;
+
+	if (b->image.no_direct)
+		log_info("disk '%s': the file system of '%.200s' has no O_DIRECT: using the page "
+			 "cache (direct=off)",
+			 o->id, o->path);
+	if (b->why_engine)
+		log_info("disk '%s': engine %s, because others do not work here (%s)", o->id,
+			 b->engine, b->why_engine);
+	if (o->fixed_buffers && strcmp(b->engine, engine_kind_name(ENGINE_IO_URING)))
+		log_warn("disk '%s': engine %s has no fixed buffers: serving without", o->id,
+			 b->engine);
 }

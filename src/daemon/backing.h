@@ -11,6 +11,7 @@
 #define DAEMON_BACKING_H
 
 #include "block/disk.h"
+#include "daemon/image.h"
 #include "daemon/options.h"
 #include "loop/iothread.h"
 
@@ -18,7 +19,8 @@ struct backing {
 	const struct disk_options *options; /* the caller's, outlives the backing */
 	struct disk *disk;
 	const char *engine; /* by name */
-	bool direct;
+	char *why_engine;   /* why not one that would have been better; NULL = there is none */
+	struct image image; /* fd -1: the engine has no file */
 	struct iothread *const *iothreads; /* the caller's */
 	struct blk_channel **channels;     /* one an iothread, the first nchannels */
 	unsigned nchannels;
@@ -31,5 +33,8 @@ int backing_open(struct backing *b, const struct disk_options *options,
 
 /* No queue of the disk runs any more. */
 void backing_close(struct backing *b);
+
+/* Says what was wanted and could not be had. */
+void backing_announce(const struct backing *b);
 
 #endif

@@ -254,6 +254,8 @@ static int start_exports(struct daemon *d, struct error *err)
 			return ret;
 		d->nstarted++;
 	}
+	for (unsigned i = 0; i < d->nbackings; i++)
+		backing_announce(&d->backings[i]);
 	for (unsigned i = 0; i < d->nexports; i++)
 		export_announce(&d->exports[i]);
 	return 0;

@@ -143,7 +143,7 @@ void export_announce(const struct disk_export *e)
 		 b->options->path ? b->options->path : "", b->options->path ? ", " : "", size,
 		 o->readonly ? " read-only" : "", b->engine,
 		 !b->options->path ? ""
-		 : b->direct       ? ", direct on"
+		 : b->image.direct ? ", direct on"
 				   : ", direct off",
 		 o->queues, o->queues == 1 ? "" : "s", socket, o->share ? " (shared)" : "");
 }

@@ -6,8 +6,10 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "daemon/image_lock.h"
@@ -114,17 +116,32 @@ static int open_file(const struct image_options *o, struct image *image, struct 
 	if (fd < 0)
 		return open_error(o, -fd, err);
 	image->fd = fd;
-	if (o->direct && !image->direct)
-		log_info("disk '%s': the file system of '%.200s' has no O_DIRECT: using the page "
-			 "cache (direct=off)",
-			 o->id, o->path);
+	image->no_direct = o->direct && !image->direct;
 	return 0;
 }
 
-static int lock_file(const struct image_options *o, const struct image *image, struct error *err)
+/*
+ * The image of a process that was killed stays locked until the kernel has ended its requests and
+ * taken its rings down, which takes up to 50 ms when nothing is in flight: a restart waits for it.
+ */
+#define LOCK_PATIENCE_NS 500000000u
+#define LOCK_RETRY_NS    5000000
+
+static int lock_patiently(const struct image_options *o, int fd, struct error *err)
+{
+	const struct timespec pause = {.tv_nsec = LOCK_RETRY_NS};
+	uint64_t end_ns = clock_now_ns() + LOCK_PATIENCE_NS;
+	int ret;
+
+	while ((ret = image_lock(fd, o->read_only, err)) == -EBUSY && clock_now_ns() < end_ns)
+		nanosleep(&pause, NULL);
+	return ret;
+}
+
+static int lock_file(const struct image_options *o, struct image *image, struct error *err)
 {
 	struct error why;
-	int ret = image_lock(image->fd, o->read_only, &why);
+	int ret = lock_patiently(o, image->fd, &why);
 
 	if (ret == -EBUSY)
 		return error_set(err, -EBUSY,
@@ -135,6 +152,7 @@ static int lock_file(const struct image_options *o, const struct image *image, s
 		log_warn("disk '%s': '%.200s' cannot be locked (%s): take care that nothing else "
 			 "writes to it",
 			 o->id, o->path, why.text);
+	image->locked = ret == 0;
 	return 0;
 }
 
@@ -161,6 +179,14 @@ int image_open(const struct image_options *o, struct image *image, struct error 
 		return ret;
 	}
 	return 0;
+}
+
+void image_close(struct image *image)
+{
+	if (image->locked)
+		image_unlock(image->fd);
+	image->locked = false;
+	fd_close(&image->fd);
 }
 
 bool image_same(const char *a, const char *b)

@@ -28,12 +28,12 @@ static int lock_call(int fd, int cmd, struct flock *fl)
 	return ret < 0 ? -errno : 0;
 }
 
-/* Takes (F_RDLCK) or drops (F_UNLCK) one byte for each bit. */
-static int lock_bytes(int fd, short type, unsigned base, uint32_t bits)
+/* Takes one byte for each bit, shared: locks of others are only seen, never in the way. */
+static int lock_bytes(int fd, unsigned base, uint32_t bits)
 {
 	for (unsigned p = 0; bits >> p; p++) {
 		struct flock fl = {
-			.l_type = type, .l_whence = SEEK_SET, .l_start = base + p, .l_len = 1};
+			.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = base + p, .l_len = 1};
 		int ret = bits & BIT(p) ? lock_call(fd, F_OFD_SETLK, &fl) : 0;
 
 		if (ret < 0)
@@ -65,9 +65,9 @@ int image_lock(int fd, bool read_only, struct error *err)
 	const char *who = NULL;
 	int ret;
 
-	ret = lock_bytes(fd, F_RDLCK, USED_BASE, used);
+	ret = lock_bytes(fd, USED_BASE, used);
 	if (ret == 0)
-		ret = lock_bytes(fd, F_RDLCK, REFUSED_BASE, REFUSED);
+		ret = lock_bytes(fd, REFUSED_BASE, REFUSED);
 	if (ret == 0) {
 		ret = others_hold(fd, USED_BASE, REFUSED);
 		who = "another program writes to it";
@@ -78,8 +78,7 @@ int image_lock(int fd, bool read_only, struct error *err)
 	}
 	if (ret == 0)
 		return 0;
-	(void)lock_bytes(fd, F_UNLCK, USED_BASE, used);
-	(void)lock_bytes(fd, F_UNLCK, REFUSED_BASE, REFUSED);
+	image_unlock(fd);
 	/* EAGAIN, EACCES: somebody holds our bytes exclusively, which QEMU never does. */
 	if (ret == -EAGAIN || ret == -EACCES) {
 		who = "another program has locked it";
@@ -88,4 +87,14 @@ int image_lock(int fd, bool read_only, struct error *err)
 	if (ret == 1)
 		return error_set(err, -EBUSY, "%s", who);
 	return error_set(err, -EOPNOTSUPP, "%s", strerror(-ret));
+}
+
+void image_unlock(int fd)
+{
+	struct flock fl = {.l_type = F_UNLCK,
+			   .l_whence = SEEK_SET,
+			   .l_start = USED_BASE,
+			   .l_len = 2 * (REFUSED_BASE - USED_BASE)};
+
+	(void)lock_call(fd, F_OFD_SETLK, &fl);
 }

@@ -23,4 +23,8 @@
  */
 int image_lock(int fd, bool read_only, struct error *err) must_check;
 
+/* Drops all of it now: when the last descriptor goes is for the kernel to say, since an io_uring
+ * that has ended holds its files for some time yet.  Nothing is in flight any more. */
+void image_unlock(int fd);
+
 #endif

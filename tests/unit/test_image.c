@@ -2,6 +2,7 @@
 /* Unit tests of opening and locking images (B59). */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,7 +13,6 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "base/fd.h"
 #include "base/log.h"
 #include "daemon/image.h"
 #include "daemon/image_lock.h"
@@ -128,6 +128,48 @@ static void test_lock_lives_with_duplicates(void **state)
 	close(b);
 }
 
+/* ... or until it is dropped for all of them. */
+static void test_close_unlocks(void **state)
+{
+	struct image_options o = {.id = "x", .path = path, .lock = true};
+	struct image image;
+	struct error err;
+	int other = open_fd(false), duplicate;
+
+	assert_int_equal(image_open(&o, &image, &err), 0);
+	assert_true(image.locked);
+	duplicate = fcntl(image.fd, F_DUPFD_CLOEXEC, 3);
+	assert_int_equal(image_lock(other, false, &err), -EBUSY);
+	image_close(&image);
+	assert_int_equal(image.fd, -1);
+	assert_int_equal(image_lock(other, false, &err), 0);
+	close(duplicate);
+	close(other);
+}
+
+static void *close_soon(void *fd)
+{
+	usleep(50000);
+	close(*(int *)fd);
+	return NULL;
+}
+
+/* What a killed process leaves locked for a moment is waited for. */
+static void test_lock_is_waited_for(void **state)
+{
+	struct image_options o = {.id = "x", .path = path, .lock = true};
+	struct image image;
+	struct error err;
+	pthread_t thread;
+	int fd = open_fd(false);
+
+	assert_int_equal(image_lock(fd, false, &err), 0);
+	assert_int_equal(pthread_create(&thread, NULL, close_soon, &fd), 0);
+	assert_int_equal(image_open(&o, &image, &err), 0);
+	pthread_join(thread, NULL);
+	image_close(&image);
+}
+
 static void test_interrupted(void **state)
 {
 	struct error err;
@@ -156,7 +198,7 @@ static void test_not_supported(void **state)
 		assert_true(*err.text);
 		/* A warning, not an error: the image is served. */
 		assert_int_equal(image_open(&o, &image, &err), 0);
-		fd_close(&image.fd);
+		image_close(&image);
 	}
 	refusal = EAGAIN;
 	assert_int_equal(image_lock(fd, false, &err), -EBUSY);
@@ -174,8 +216,8 @@ static void test_lock_off(void **state)
 	assert_int_equal(image_open(&o, &a, &err), 0);
 	assert_int_equal(lock_calls, 0);
 	assert_int_equal(image_open(&o, &b, &err), 0);
-	fd_close(&a.fd);
-	fd_close(&b.fd);
+	image_close(&a);
+	image_close(&b);
 }
 
 static void assert_open_refused(const struct image_options *o, int ret, const char *text)
@@ -227,12 +269,12 @@ static void test_direct(void **state)
 	assert_int_equal(image_open(&o, &image, &err), 0);
 	assert_false(image.direct);
 	assert_false(fcntl(image.fd, F_GETFL) & O_DIRECT);
-	fd_close(&image.fd);
+	image_close(&image);
 	o.must_direct = true;
 	assert_open_refused(&o, -EINVAL, "direct=off");
 	o.direct = false;
 	assert_int_equal(image_open(&o, &image, &err), 0);
-	fd_close(&image.fd);
+	image_close(&image);
 }
 
 static void test_same(void **state)
@@ -253,6 +295,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_locks_among_us, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_lock_lives_with_duplicates, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_close_unlocks, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_lock_is_waited_for, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_interrupted, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_not_supported, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_lock_off, setup, teardown),
