@@ -121,18 +121,25 @@ static int uring_open(const struct engine_config *config, struct engine **engine
 		free(e);
 		return ret;
 	}
+	uring_memory_init(&e->memory, config->path, config->fixed_buffers);
 	*engine = e;
 	return 0;
 }
 
 static void uring_close(struct engine *e)
 {
+	uring_memory_fini(&e->memory);
 	free(e);
 }
 
 static int64_t uring_refresh_size(struct engine *e)
 {
 	return file_size(e->file.fd);
+}
+
+static int uring_set_memory(struct engine *e, const struct engine_memory *memory, unsigned n)
+{
+	return uring_memory_set(&e->memory, memory, n);
 }
 
 /* ---- queues ---- */
@@ -156,6 +163,7 @@ static int queue_setup(struct engine_queue *q, unsigned depth, struct error *err
 	q->fixed_file = io_uring_register_files(&q->ring, &q->engine->file.fd, 1) == 0;
 	io_uring_register_ring_fd(&q->ring);
 	io_uring_cq_eventfd_toggle(&q->ring, false); /* disarmed until somebody wants to sleep */
+	uring_view_init(&q->view, &q->engine->memory, &q->ring);
 	return 0;
 }
 
@@ -188,6 +196,7 @@ static int uring_queue_create(struct engine *e, const struct engine_queue_config
 static void uring_queue_destroy(struct engine_queue *q)
 {
 	ASSERT(!q->in_flight && !q->ops.in_flight);
+	uring_view_fini(&q->view);
 	io_uring_queue_exit(&q->ring);
 	fd_close(&q->event_fd);
 	free(q);
@@ -262,4 +271,5 @@ const struct engine_ops engine_io_uring = {
 	.disarm = uring_disarm,
 	.arm = uring_arm,
 	.event_fd = uring_event_fd,
+	.set_memory = uring_set_memory,
 };

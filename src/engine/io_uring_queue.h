@@ -8,15 +8,18 @@
 #include <liburing.h>
 
 #include "engine/file_ops.h"
+#include "engine/io_uring_memory.h"
 
 struct engine {
 	struct file file;
+	struct uring_memory memory; /* fixed-buffers */
 };
 
 /* Everything here belongs to the queue's thread. */
 struct engine_queue {
 	struct io_uring ring;
 	struct engine *engine;
+	struct uring_view view; /* this ring's registered memory */
 	int event_fd;
 	bool fixed_file;             /* the image is the ring's file 0 */
 	unsigned depth;              /* most requests in the kernel; the CQ holds twice that */

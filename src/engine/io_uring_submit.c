@@ -31,17 +31,26 @@ static bool kernel_does(const struct engine_queue *q, const struct blk_request *
 	}
 }
 
-static void prepare_rw(struct io_uring_sqe *sqe, const struct blk_request *req, int fd)
+static void prepare_rw(const struct engine_queue *q, struct io_uring_sqe *sqe,
+		       const struct blk_request *req, int fd)
 {
 	bool is_read = req->op == BLK_READ;
 
-	if (req->iovcnt == 1)
-		io_uring_prep_rw(is_read ? IORING_OP_READ : IORING_OP_WRITE, sqe, fd,
-				 req->iov[0].iov_base, (unsigned)req->iov[0].iov_len,
-				 req->offset_bytes);
-	else
+	if (req->iovcnt == 1) {
+		const struct iovec *iov = &req->iov[0];
+		int piece = q->view.npieces ? uring_view_find(&q->view, iov->iov_base, iov->iov_len)
+					    : -1;
+
+		io_uring_prep_rw(is_read ? IORING_OP_READ : IORING_OP_WRITE, sqe, fd, iov->iov_base,
+				 (unsigned)iov->iov_len, req->offset_bytes);
+		if (piece >= 0) {
+			sqe->opcode = is_read ? IORING_OP_READ_FIXED : IORING_OP_WRITE_FIXED;
+			sqe->buf_index = (uint16_t)piece;
+		}
+	} else {
 		io_uring_prep_rw(is_read ? IORING_OP_READV : IORING_OP_WRITEV, sqe, fd, req->iov,
 				 req->iovcnt, req->offset_bytes);
+	}
 	if (!is_read && (req->flags & BLK_FUA))
 		sqe->rw_flags = RWF_DSYNC;
 }
@@ -53,7 +62,7 @@ static void prepare(struct engine_queue *q, struct io_uring_sqe *sqe, struct blk
 	switch (req->op) {
 	case BLK_READ:
 	case BLK_WRITE:
-		prepare_rw(sqe, req, fd);
+		prepare_rw(q, sqe, req, fd);
 		break;
 	case BLK_FLUSH: /* done by the kernel's own workers: entering does not wait for it */
 		io_uring_prep_fsync(sqe, fd, IORING_FSYNC_DATASYNC);
@@ -136,6 +145,9 @@ unsigned uring_submit_batch(struct engine_queue *q, struct blk_request **reqs, u
 	unsigned in_ring = 0, in_pool = 0, i;
 	int ret = 0;
 
+	/* [MEM2] A message of the loop says so, too, but a batch may come before it. */
+	if (unlikely(atomic_load_acquire(&q->engine->memory.generation) != q->view.generation))
+		uring_view_update(&q->view);
 	for (i = 0; i < n; i++) {
 		struct io_uring_sqe *sqe;
 

@@ -96,25 +96,48 @@ static void rig_watchdog(struct loop_timer *t)
 	loop_stop(rig->loop);
 }
 
+/* On the running loop: an engine may want to know it. */
+static void rig_create_queue(struct loop_msg *m)
+{
+	struct engine_rig *rig = container_of(m, struct engine_rig, start);
+	struct error err;
+
+	if (rig->ops->queue_create(rig->engine, &rig->queue_config, &rig->queue, &err) < 0)
+		fail_msg("%s: %s", rig->ops->name, err.text);
+	loop_stop(rig->loop);
+}
+
+static void rig_stop(struct loop_msg *m)
+{
+	loop_stop(container_of(m, struct engine_rig, start)->loop);
+}
+
+void engine_rig_pass(struct engine_rig *rig)
+{
+	rig->start.run = rig_stop;
+	loop_post(rig->loop, &rig->start);
+	loop_run(rig->loop);
+}
+
 void engine_rig_open(struct engine_rig *rig, const struct engine_ops *ops,
 		     const struct engine_config *config, unsigned depth, bool polling)
 {
 	struct poll_policy_limits limits = {.mode = polling ? POLL_ALWAYS : POLL_OFF};
-	struct engine_queue_config queue_config = {.depth = depth};
-	struct error err = {""};
+	struct error err;
 
-	*rig = (struct engine_rig){.ops = ops};
-	if (ops->open(config, &rig->engine, &rig->info, &err) < 0 ||
-	    ops->queue_create(rig->engine, &queue_config, &rig->queue, &err) < 0)
+	*rig = (struct engine_rig){.ops = ops, .queue_config = {.depth = depth}};
+	if (ops->open(config, &rig->engine, &rig->info, &err) < 0)
 		fail_msg("%s: %s", ops->name, err.text);
 	rig->loop = loop_create(&limits);
 	assert_non_null(rig->loop);
+	rig->start.run = rig_create_queue;
+	loop_post(rig->loop, &rig->start);
+	loop_run(rig->loop);
 	rig->poller.ops = &rig_poller_ops;
 	loop_add_poller(rig->loop, &rig->poller);
 	rig->event = (struct loop_fd){.fd = ops->event_fd(rig->queue), .ready = rig_event};
 	if (rig->event.fd >= 0)
 		assert_int_equal(loop_add_fd(rig->loop, &rig->event, EPOLLIN), 0);
-	rig->start.run = rig_start;
 	rig->watchdog.expired = rig_watchdog;
 }
 
@@ -157,6 +180,7 @@ void engine_rig_run(struct engine_rig *rig, struct engine_rig_request *r, unsign
 	rig->todo = list;
 	rig->ntodo = rig->outstanding = n;
 	loop_timer_start(rig->loop, &rig->watchdog, clock_now_ns() + WATCHDOG_NS);
+	rig->start.run = rig_start;
 	loop_post(rig->loop, &rig->start);
 	loop_run(rig->loop);
 	loop_timer_stop(rig->loop, &rig->watchdog);

@@ -28,6 +28,7 @@ struct engine_rig {
 	struct poller poller;
 	struct loop_fd event;
 	struct loop_msg start;
+	struct engine_queue_config queue_config;
 	struct loop_timer watchdog;
 
 	struct blk_request **todo; /* not accepted yet, in order */
@@ -41,6 +42,9 @@ struct engine_rig {
 void engine_rig_open(struct engine_rig *rig, const struct engine_ops *ops,
 		     const struct engine_config *config, unsigned depth, bool polling);
 void engine_rig_close(struct engine_rig *rig);
+
+/* A pass of the loop, with what other threads have posted. */
+void engine_rig_pass(struct engine_rig *rig);
 
 /* buf NULL: req.iov is the caller's to set. */
 void engine_rig_init(struct engine_rig_request *r, enum blk_op op, uint32_t flags, uint64_t offset,
