@@ -21,6 +21,7 @@ struct daemon {
 	struct loop *loop;
 	struct signals signals;
 	struct report report;
+	bool report_again;              /* asked for while a line was on its way */
 	struct loop_timer report_timer; /* at the end: how long a line may take to be read */
 	struct iothread **iothreads;
 	unsigned *load; /* started queues of each iothread */
@@ -53,16 +54,6 @@ static void one_stopped(void *arg)
 
 	if (--d->stopping == 0)
 		loop_stop(d->loop);
-}
-
-static void on_report_written(void *arg)
-{
-	struct daemon *d = arg;
-
-	if (d->report_timer.armed) {
-		loop_timer_stop(d->loop, &d->report_timer);
-		one_stopped(d);
-	}
 }
 
 static void on_report_late(struct loop_timer *t)
@@ -126,13 +117,26 @@ static void on_report(void *arg)
 	struct daemon *d = arg;
 	char *line;
 
-	if (d->terminating)
+	d->report_again = report_busy(&d->report);
+	if (d->terminating || d->report_again)
 		return;
 	line = statistics_text(d);
-	if (!line)
-		log_warn("statistics: out of memory");
+	if (line)
+		report_write(&d->report, line);
 	else
-		(void)report_write(&d->report, line);
+		log_warn("statistics: out of memory");
+}
+
+static void on_report_written(void *arg)
+{
+	struct daemon *d = arg;
+
+	if (d->report_timer.armed) {
+		loop_timer_stop(d->loop, &d->report_timer);
+		one_stopped(d);
+	} else if (d->report_again) {
+		on_report(d);
+	}
 }
 
 /* ---- the start ---- */

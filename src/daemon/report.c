@@ -37,15 +37,11 @@ static void done(struct worker_item *w)
 	r->written(r->arg);
 }
 
-bool report_write(struct report *r, char *line)
+void report_write(struct report *r, char *line)
 {
-	if (r->line) {
-		free(line);
-		return false;
-	}
+	ASSERT(!r->line);
 	r->line = line;
 	r->item.work = work;
 	r->item.done = done;
 	worker_submit(worker_pool_default(), &r->item);
-	return true;
 }

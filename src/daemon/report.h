@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Writes a line to stdout without stopping the control thread: stdout may be a pipe that nobody
- * reads.  One line at a time; what comes meanwhile is not kept, since the next line says more.
+ * reads.  One line at a time.
  */
 #ifndef DAEMON_REPORT_H
 #define DAEMON_REPORT_H
@@ -15,8 +15,8 @@ struct report {
 	void *arg;
 };
 
-/* The control thread.  Takes over line (free).  False (line freed) while another is on its way. */
-bool report_write(struct report *r, char *line);
+/* The control thread; no line is on its way.  Takes over line (free). */
+void report_write(struct report *r, char *line);
 
 static inline bool report_busy(const struct report *r)
 {
