@@ -13,7 +13,8 @@ struct error {
 	char text[512];
 };
 
-/* Sets the text (cut at the struct's size) and returns err, so that one can `return error_set()`.
+/* Sets the text (cut at the struct's size, control characters made '?') and returns err, so that
+ * one can `return error_set()`.
  */
 int error_set(struct error *e, int err, const char *fmt, ...) printf_like(3, 4);
 

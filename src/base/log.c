@@ -71,6 +71,15 @@ void assert_failed(const char *cond, const char *file, int line)
 	abort();
 }
 
+/* What was quoted from outside neither breaks the line nor commands a terminal. */
+static void make_printable(char *text)
+{
+	for (; *text; text++) {
+		if ((unsigned char)*text < 0x20 || *text == 0x7f)
+			*text = '?';
+	}
+}
+
 int error_set(struct error *e, int err, const char *fmt, ...)
 {
 	va_list ap;
@@ -79,6 +88,7 @@ int error_set(struct error *e, int err, const char *fmt, ...)
 		va_start(ap, fmt);
 		vsnprintf(e->text, sizeof(e->text), fmt, ap);
 		va_end(ap);
+		make_printable(e->text);
 	}
 	return err;
 }

@@ -205,6 +205,15 @@ static void test_log_ratelimit(void **state)
 	assert_int_equal(dropped, 2);
 }
 
+static void test_error_is_one_line(void **state)
+{
+	struct error err;
+
+	assert_int_equal(error_set(&err, -22, "no '%s' here", "a\nb\x1b[2J\x7f\xc3\xa4"), -22);
+	assert_string_equal(err.text, "no 'a?b?[2J?\xc3\xa4' here");
+	assert_int_equal(error_set(NULL, -5, "nobody asks"), -5);
+}
+
 static void test_unix_socket(void **state)
 {
 	char dir[] = "/tmp/ringside-test-XXXXXX", path[64], buf[8];
@@ -256,7 +265,7 @@ int main(void)
 		cmocka_unit_test(test_range_within), cmocka_unit_test(test_defer),
 		cmocka_unit_test(test_iov),          cmocka_unit_test(test_histogram),
 		cmocka_unit_test(test_mpsc_order),   cmocka_unit_test(test_log_ratelimit),
-		cmocka_unit_test(test_unix_socket),
+		cmocka_unit_test(test_unix_socket),  cmocka_unit_test(test_error_is_one_line),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
