@@ -31,7 +31,9 @@ struct blk_channel_stats {
 /*
  * Hands req to the disk.  Range and read-only are the device's to check (against the capacity);
  * a range outside the image completes with -EINVAL, a write to a read-only disk with -EROFS.
- * complete is called exactly once, never from inside blk_submit() itself.
+ * complete is called exactly once, never from inside blk_submit() itself: so call it in a defer
+ * section (all that a loop calls is in one) or between plug and unplug.
+ * Offset and length are multiples of the disk's block (else -EINVAL); a flush has no length.
  */
 void blk_submit(struct blk_channel *c, struct blk_request *req);
 

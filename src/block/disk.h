@@ -36,8 +36,9 @@ struct disk_info {
 
 /*
  * Opens the engine.  Takes over config->engine.fd (closes it at destroy, or on failure).
- * An image whose size is not a multiple of block_bytes is rounded down with a warning that names
- * the bytes left out; less than one block is refused.  NULL with *err set on failure.
+ * An image whose size is not a multiple of block_bytes, or of the larger block that its engine
+ * moves, is rounded down with a warning that names the bytes left out; less than one is refused.
+ * NULL with *err set on failure.
  */
 struct disk *disk_create(const struct disk_config *config, struct error *err);
 /* All channels were put. */
@@ -53,7 +54,7 @@ uint64_t disk_capacity_bytes(const struct disk *d);
  * engine queue is made here, by the thread that uses it), counted after that.  NULL with *err.
  */
 struct blk_channel *disk_channel_get(struct disk *d, struct error *err);
-/* On the same thread; with the last put the channel is drained (nothing in flight) and freed. */
+/* On the same thread, with nothing of the caller's in flight; the last put frees the channel. */
 void disk_channel_put(struct blk_channel *c);
 
 /* Guest memory for engines that register it (engine_ops.set_memory); see there.  Any order of

@@ -18,13 +18,19 @@ struct engine_queue; /* one thread's submission and completion rings */
 
 enum engine_caps {
 	ENGINE_CAP_DISCARD = 1 << 0,       /* BLK_DISCARD reaches the storage */
-	ENGINE_CAP_WRITE_ZEROES = 1 << 1,  /* faster than writing zeroes */
-	ENGINE_CAP_ZERO_NO_UNMAP = 1 << 2, /* can zero a range and keep it allocated */
-	ENGINE_CAP_FUA = 1 << 3,           /* BLK_FUA on writes (RWF_DSYNC) */
+	ENGINE_CAP_WRITE_ZEROES = 1 << 1,  /* BLK_WRITE_ZEROES with BLK_UNMAP */
+	ENGINE_CAP_ZERO_NO_UNMAP = 1 << 2, /* without: the range stays allocated */
+	ENGINE_CAP_FUA = 1 << 3,           /* BLK_FUA on writes (RWF_DSYNC).  Without it the flag
+					    * is seen only where there is no cache: ignore it */
 	ENGINE_CAP_WRITE_CACHE = 1 << 4,   /* completed writes may be lost before a flush */
 };
 
+struct engine_ops;
+
 struct engine_config {
+	/* Set by the disk: the table that open is called through.  Only for an engine that wraps
+	 * another, and is found by its table. */
+	const struct engine_ops *ops;
 	const char *path; /* for messages; NULL for null and memory */
 	int fd;           /* open image, read-only or read-write, with or without O_DIRECT; the
 			   * engine does not close it (the disk owns it).  -1 for null, memory */
@@ -40,10 +46,11 @@ struct engine_info {
 	uint32_t logical_block;    /* offsets and lengths must be multiples of this (1 if any) */
 	uint32_t physical_block;   /* writes smaller than this cost a read below; >= logical */
 	uint32_t optimal_io_bytes; /* 0 = not known */
-	uint32_t memory_align;     /* alignment of every iov_base (and iov_len if > 1): 1 if any */
+	uint32_t memory_align;     /* alignment of every iov_base: 1 if any.  iov_len are multiples
+				    * of the larger of this and logical_block */
 	uint32_t discard_granularity;
 	uint32_t max_iov;            /* parts of one read or write */
-	uint64_t max_transfer_bytes; /* of one read or write */
+	uint64_t max_transfer_bytes; /* of one read or write; at least 4096 */
 	uint64_t max_discard_bytes;  /* of one discard or write zeroes; 0 = no limit */
 	uint32_t caps;               /* enum engine_caps */
 };

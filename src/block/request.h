@@ -33,7 +33,7 @@ struct blk_request {
 	enum blk_op op;
 	uint32_t flags; /* enum blk_flags */
 	uint64_t offset_bytes;
-	uint64_t len_bytes; /* for reads and writes the sum of iov */
+	uint64_t len_bytes; /* for reads and writes the sum of iov; none for a flush */
 	const struct iovec *iov;
 	unsigned iovcnt;
 	/*
