@@ -251,7 +251,11 @@ static bool uring_arm(struct engine_queue *q)
 {
 	io_uring_cq_eventfd_toggle(&q->ring, true);
 	atomic_fence_full(); /* [CQ2] */
-	return kernel_holds_completions(q) || !cq_empty(q);
+	if (!kernel_holds_completions(q) && cq_empty(q))
+		return false;
+	/* Stays up: entering the kernel for them would write the eventfd for nothing. */
+	io_uring_cq_eventfd_toggle(&q->ring, false);
+	return true;
 }
 
 static int uring_event_fd(struct engine_queue *q)

@@ -124,7 +124,9 @@ static int aio_open(const struct engine_config *config, struct engine **engine,
 		free(e);
 		return ret;
 	}
-	if ((info->caps & ENGINE_CAP_FUA) && e->file.direct && !rw_flags_work(context, e->file.fd))
+	e->rw_flags = (info->caps & ENGINE_CAP_FUA) && e->file.direct &&
+		      rw_flags_work(context, e->file.fd);
+	if (e->file.direct && !e->rw_flags)
 		info->caps &= ~(uint32_t)ENGINE_CAP_FUA;
 	syscall(SYS_io_destroy, context);
 	if (!e->file.direct)

@@ -170,6 +170,45 @@ static void check_flush_and_fua(struct fixture *f)
 	check_image(f);
 }
 
+/* Flushes that a loop device was asked for, as its statistics count them; -1 if they do not say. */
+static long device_flushes(const struct fixture *f)
+{
+	char path[64], text[512] = "";
+	const char *p = text;
+	fd_cleanup int fd = -1;
+
+	snprintf(path, sizeof(path), "/sys/block/%.32s/stat", strrchr(f->place.path, '/') + 1);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || read(fd, text, sizeof(text) - 1) <= 0)
+		return -1;
+	for (unsigned i = 0; i < 15 && p; i++) { /* the 16th number */
+		p += strspn(p, " ");
+		p = strchr(p, ' ');
+	}
+	return p ? strtol(p, NULL, 10) : -1;
+}
+
+/* A durable write makes the device flush, a plain one does not, a flush request does (B43). */
+static void check_durability(struct fixture *f, const struct setting *s)
+{
+	long start = device_flushes(f), after_plain, after_fua, after_flush;
+
+	if (s->place < PLACE_LOOP512 || start < 0)
+		return;
+	for (unsigned i = 0; i < 3; i++)
+		engine_rig_io(&f->rig, BLK_WRITE, 0, i * 4096, f->expect + i * 4096, 4096);
+	after_plain = device_flushes(f);
+	for (unsigned i = 0; i < 3; i++)
+		engine_rig_io(&f->rig, BLK_WRITE, BLK_FUA, i * 4096, f->expect + i * 4096, 4096);
+	after_fua = device_flushes(f);
+	engine_rig_io(&f->rig, BLK_FLUSH, 0, 0, NULL, 0);
+	after_flush = device_flushes(f);
+	assert_int_equal(after_plain, start);
+	/* pwritev2 flushes twice: after the request, and for the file. */
+	assert_true(after_fua == start + 3 || after_fua == start + 6);
+	assert_int_equal(after_flush, after_fua + 1);
+}
+
 /* The smallest alignment of memory that open promises, and not one byte more. */
 static void check_memory_alignment(struct fixture *f)
 {
@@ -369,6 +408,7 @@ static void test_everything(void **state)
 	check_image(&f);
 	check_segments(&f);
 	check_flush_and_fua(&f);
+	check_durability(&f, s);
 	check_memory_alignment(&f);
 	check_beyond_depth(&f);
 	check_sleeping(&f, s);
@@ -389,7 +429,7 @@ static void test_open_and_close(void **state)
 
 	open_fixture(&f, s);
 	fds = count_fds();
-	for (unsigned i = 0; i < 40; i++) {
+	for (unsigned i = 0; i < 20; i++) {
 		struct engine_queue *a, *b;
 		struct engine_info info;
 		struct engine *e;

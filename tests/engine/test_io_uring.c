@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -251,69 +252,139 @@ static void test_enter_refused(void **state)
 	close_image(&f);
 }
 
-static unsigned nothing_done;
+/* ---- without a loop: nobody but the test looks ---- */
 
-static void count_done(struct blk_request *req, int64_t result)
+struct bare {
+	struct fixture f;
+	struct engine *e;
+	struct engine_queue *q;
+	struct blk_request req;
+	struct iovec iov;
+	unsigned char *buf;
+	unsigned done;
+	int event_fd;
+};
+
+static void bare_done(struct blk_request *req, int64_t result)
 {
-	nothing_done++;
+	struct bare *b = container_of(req, struct bare, req);
+
+	assert_int_equal(result, 4096);
+	b->done++;
+}
+
+static void bare_open(struct bare *b, bool fixed)
+{
+	struct engine_queue_config depth = {.depth = 4};
+	struct engine_info info;
+	struct error err;
+
+	memset(b, 0, sizeof(*b));
+	open_image(&b->f, fixed);
+	b->buf = map(NULL, 65536);
+	assert_int_equal(engine_io_uring.open(&b->f.config, &b->e, &info, &err), 0);
+	assert_int_equal(engine_io_uring.queue_create(b->e, &depth, &b->q, &err), 0);
+	b->event_fd = engine_io_uring.event_fd(b->q);
+}
+
+static void bare_close(struct bare *b)
+{
+	engine_io_uring.queue_destroy(b->q);
+	engine_io_uring.close(b->e);
+	munmap(b->buf, 65536);
+	close_image(&b->f);
+}
+
+static void bare_submit_read(struct bare *b, uint64_t offset)
+{
+	struct blk_request *list[1] = {&b->req};
+
+	b->iov = (struct iovec){b->buf, 4096};
+	b->req = (struct blk_request){.op = BLK_READ,
+				      .offset_bytes = offset,
+				      .len_bytes = 4096,
+				      .iov = &b->iov,
+				      .iovcnt = 1,
+				      .engine_done = bare_done};
+	b->done = 0;
+	assert_int_equal(engine_io_uring.submit_batch(b->q, list, 1), 1);
 }
 
 /*
- * Without a loop: submit, arm, wait for the eventfd alone.  With deferred task work the completion
- * is not in the ring when the eventfd fires: a bit in the submission ring's flags is all there is.
+ * Submit, arm, wait for the eventfd alone.  With deferred task work the completion is not in the
+ * ring when the eventfd fires: a bit in the submission ring's flags is all there is.
  */
 static void test_event_reveals_task_work(void **state)
 {
-	struct engine_queue_config depth = {.depth = 4};
-	struct blk_request *list[1];
-	struct engine_queue *q;
-	struct engine_info info;
-	struct pollfd pfd;
-	struct iovec iov;
-	struct engine *e;
-	struct error err;
-	struct fixture f;
-	unsigned char *buf;
+	struct pollfd pfd = {.events = POLLIN};
 	unsigned hidden = 0;
+	struct bare b;
 
-	open_image(&f, false);
-	buf = aligned_alloc(4096, 4096);
-	assert_non_null(buf);
-	assert_int_equal(engine_io_uring.open(&f.config, &e, &info, &err), 0);
-	assert_int_equal(engine_io_uring.queue_create(e, &depth, &q, &err), 0);
-	pfd = (struct pollfd){.fd = engine_io_uring.event_fd(q), .events = POLLIN};
+	bare_open(&b, false);
+	pfd.fd = b.event_fd;
 	for (unsigned i = 0; i < 300; i++) {
-		struct blk_request req = {.op = BLK_READ,
-					  .offset_bytes = i * 4096,
-					  .len_bytes = 4096,
-					  .iov = &iov,
-					  .iovcnt = 1,
-					  .engine_done = count_done};
-
-		iov = (struct iovec){buf, 4096};
-		list[0] = &req;
-		nothing_done = 0;
-		engine_io_uring.disarm(q);
-		assert_int_equal(engine_io_uring.submit_batch(q, list, 1), 1);
-		while (!engine_io_uring.poll(q)) {
-			if (engine_io_uring.arm(q))
+		engine_io_uring.disarm(b.q);
+		bare_submit_read(&b, i * 4096);
+		while (!engine_io_uring.poll(b.q)) {
+			if (engine_io_uring.arm(b.q))
 				continue;
 			assert_int_equal(poll(&pfd, 1, 10000), 1); /* the wake-up is not lost */
 			eventfd_clear(pfd.fd);
-			hidden += *q->ring.cq.khead == *q->ring.cq.ktail;
-			engine_io_uring.disarm(q);
+			hidden += *b.q->ring.cq.khead == *b.q->ring.cq.ktail;
+			engine_io_uring.disarm(b.q);
 		}
-		assert_int_equal(nothing_done, 1);
+		assert_int_equal(b.done, 1);
 	}
-	/* Disarmed: completions do not touch the eventfd. */
-	eventfd_clear(pfd.fd);
-	assert_int_equal(poll(&pfd, 1, 0), 0);
-	if (q->ring.flags & IORING_SETUP_DEFER_TASKRUN)
+	if (b.q->ring.flags & IORING_SETUP_DEFER_TASKRUN)
 		assert_true(hidden > 0);
-	engine_io_uring.queue_destroy(q);
-	engine_io_uring.close(e);
-	free(buf);
-	close_image(&f);
+	bare_close(&b);
+}
+
+/* What ended before arm made no event: arm has to see it, and the next poll has to reap it. */
+static void test_arm_looks_again(void **state)
+{
+	struct timespec pause = {0, 100000};
+	struct bare b;
+
+	bare_open(&b, false);
+	for (unsigned i = 0; i < 50; i++) {
+		engine_io_uring.disarm(b.q);
+		eventfd_clear(b.event_fd);
+		bare_submit_read(&b, i * 4096);
+		for (unsigned n = 0; n < 10000; n++) { /* 1 s at least */
+			if (*(volatile unsigned *)b.q->ring.sq.kflags & IORING_SQ_TASKRUN ||
+			    *(volatile unsigned *)b.q->ring.cq.ktail != *b.q->ring.cq.khead)
+				break;
+			nanosleep(&pause, NULL);
+		}
+		assert_false(eventfd_clear(b.event_fd));
+		assert_true(engine_io_uring.arm(b.q));
+		assert_int_equal(engine_io_uring.poll(b.q), 1);
+		assert_int_equal(b.done, 1);
+		assert_false(eventfd_clear(b.event_fd));
+	}
+	bare_close(&b);
+}
+
+/* A queue that no message reaches in time takes a new table at its next batch. */
+static void test_memory_at_next_batch(void **state)
+{
+	struct engine_memory table;
+	struct bare b;
+
+	bare_open(&b, true);
+	for (unsigned i = 0; b.e->memory.enabled && i < 3; i++) {
+		munmap(b.buf, 65536);
+		map(b.buf, 65536);
+		table = (struct engine_memory){b.buf, 65536};
+		assert_int_equal(engine_io_uring.set_memory(b.e, &table, 1), 0);
+		bare_submit_read(&b, i * 4096);
+		assert_int_equal(uring_view_find(&b.q->view, b.buf, 4096), 0);
+		while (!engine_io_uring.poll(b.q))
+			;
+		assert_memory_equal(b.buf, b.f.data + i * 4096, 4096);
+	}
+	bare_close(&b);
 }
 
 /* While somebody looks nobody is notified: a thousand completions, not one eventfd write. */
@@ -351,6 +422,8 @@ int main(void)
 		cmocka_unit_test(test_memlock),
 		cmocka_unit_test(test_enter_refused),
 		cmocka_unit_test(test_event_reveals_task_work),
+		cmocka_unit_test(test_arm_looks_again),
+		cmocka_unit_test(test_memory_at_next_batch),
 		cmocka_unit_test(test_polled_without_events),
 	};
 
