@@ -6,13 +6,8 @@
 #include "base/log.h"
 #include "daemon/daemon.h"
 
-/* One line, whatever bytes a path or a key has. */
-static int fail(struct error *err)
+static int fail(const struct error *err)
 {
-	for (char *p = err->text; *p; p++) {
-		if ((unsigned char)*p < 0x20 || *p == 0x7f)
-			*p = '?';
-	}
 	log_error("%s", err->text);
 	return 1;
 }
