@@ -56,6 +56,8 @@ static unsigned echo_handle(struct queue *q, unsigned max)
 			finish(dev, slot);
 		}
 	}
+	if (dev->nheld && dev->held_some)
+		dev->held_some(dev);
 	return taken;
 }
 
@@ -69,6 +71,7 @@ void echo_init(struct echo_device *dev, struct virtq *vq, unsigned nslots)
 	ASSERT(nslots >= 1 && nslots <= ECHO_MAX_SLOTS);
 	dev->vq = vq;
 	dev->hold = false;
+	dev->held_some = NULL;
 	dev->nfree = nslots;
 	dev->nheld = 0;
 	dev->taken = dev->bad = 0;

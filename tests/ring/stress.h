@@ -56,9 +56,11 @@ void stress_fini(struct stress *s);
 /* Runs the driver for so long.  False: a wake-up was lost, or data was wrong; printed. */
 bool stress_drive(struct stress *s, double seconds);
 
-/* One line, "ok NAME: numbers" or "not ok NAME: numbers"; returns whether it was ok: the driver
- * said so and both sides did sleep. */
-bool stress_report(const struct stress *s, bool ok, double seconds);
+/* One line, "ok NAME: numbers" or "not ok NAME: numbers". */
+void stress_report(const struct stress *s, bool ok, double seconds);
+
+/* The program's exit code: all were ok, and both sides did sleep; else it would prove nothing. */
+int stress_end(void);
 
 /* Command line of both programs: [SECONDS [TEXT]]: so long for each configuration, those with TEXT
  * in their names.  Without it: the size for CI, or for RINGSIDE_SOAK=1. */
