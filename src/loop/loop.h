@@ -43,7 +43,11 @@ struct poller;
 struct poller_ops {
 	/* Somebody looks from now on: ask not to be notified.  May be called when already off. */
 	void (*begin)(struct poller *p);
-	/* Look once and do what there is.  True if there was work.  Never blocks. */
+	/*
+	 * Look once and do what there is.  True if there was work: another pass follows, so what
+	 * is found only at the end of this pass (engines that complete inline) is not slept over.
+	 * Never blocks.
+	 */
 	bool (*poll)(struct poller *p);
 	/*
 	 * Nobody looks any more: arm the notification, full fence, look again.  True = there is
@@ -53,8 +57,14 @@ struct poller_ops {
 };
 
 /*
- * Embedded by the owner.  A poller in the *poll set* is looked at in every pass; one that found
- * nothing for long (see poller_wake()) leaves the poll set, armed, and costs nothing until then.
+ * Embedded by the owner.  A poller in the *poll set* is looked at in every pass.  It leaves the
+ * set, armed, and costs nothing until poller_wake(), when
+ *  - the loop goes to sleep: the set is then empty, and waking one does not touch the others;
+ *  - or it found nothing for about 1 ms (longer for longer fixed times) while others kept the loop
+ *    awake;
+ *  - or it found nothing once and its mode is off.
+ * Before it sleeps the loop looks for the longest time that a poller in the set asks for; one with
+ * mode always in the set keeps it from ever sleeping.
  */
 struct poller {
 	const struct poller_ops *ops;
@@ -62,6 +72,7 @@ struct poller {
 	struct loop *loop;                       /* the loop's: NULL when not added */
 	uint64_t last_work_ns;                   /* the loop's */
 	bool active;                             /* the loop's: in the poll set */
+	bool begun;                              /* the loop's: begin was called since end */
 	const struct poll_policy_limits *limits; /* NULL: the loop's own; e.g. a disk's poll= key */
 };
 
@@ -71,7 +82,10 @@ void loop_add_poller(struct loop *loop, struct poller *p);
 void loop_remove_poller(struct loop *loop, struct poller *p);
 /*
  * The poller's notification fired (its kick or completion eventfd was read by the owner's
- * loop_fd): it joins the poll set, is begun and looked at in this pass.
+ * loop_fd): it joins the poll set, is begun and looked at in this pass, or in the next one when
+ * the pollers have had their turn.  Also for an owner that knows of work to come without having
+ * been notified: a channel that submits to its engine, a queue that has room again.  Cheap when
+ * it is in the set already, and nothing when it has not been added.
  */
 void poller_wake(struct poller *p);
 
@@ -83,13 +97,16 @@ struct loop_msg {
 };
 
 /* Any thread: run m->run(m) on the loop's thread, in the order posted by one thread.  m stays
- * valid until run is called; run owns it from then on.  Wakes the loop only if it sleeps. */
+ * valid until run is called; run owns it from then on.  Wakes the loop only if it sleeps.
+ * One that is posted from within a pass runs in the next: then what this pass noted with
+ * defer_call() has been done. */
 void loop_post(struct loop *loop, struct loop_msg *m);
 
 /* ---- timers ---- */
 
 struct loop_timer {
 	struct list node; /* the loop's: sorted list; there are few timers in a loop */
+	/* Not a poller's work: a timer neither ends a gap nor makes the loop look on. */
 	void (*expired)(struct loop_timer *t);
 	uint64_t deadline_ns;
 	bool armed;
@@ -111,12 +128,16 @@ struct loop_stats {
 	uint64_t time_slept_ns;
 };
 
+/* limits: of pollers that have none of their own; copied.  NULL when out of memory or fds. */
 struct loop *loop_create(const struct poll_policy_limits *limits);
+/* It does not run.  Waits for threads that are still inside loop_post() (the message of which has
+ * been run); nobody may post any more. */
 void loop_destroy(struct loop *loop);
 
 /* Runs until loop_stop().  Sets loop_current() for the thread. */
 void loop_run(struct loop *loop);
-/* Any thread, or a message: the loop returns from loop_run() after the current pass. */
+/* Any thread, or a message: the loop returns from loop_run() after a pass that has run all
+ * messages which the caller posted before. */
 void loop_stop(struct loop *loop);
 
 /* The loop that runs on this thread, or NULL. */

@@ -26,16 +26,20 @@ struct poll_policy_limits {
 	uint64_t max_ns;   /* POLL_ADAPTIVE: never longer than this; 0 = only wake_cost limits */
 };
 
-/* Gaps are counted in buckets of doubling width: [0,1us), [1,2us), [2,4us) ... the last is open. */
-#define POLL_POLICY_BUCKETS 16
+/*
+ * Gaps are counted in buckets: 1 us wide up to 8 us, then four to each power of two up to 262 us
+ * (in units of 1024 ns).  The last is open: such a gap ends within no spin time that could ever
+ * pay, and it does not matter how long it was.
+ */
+#define POLL_POLICY_BUCKETS 29
 
 struct poll_policy {
 	struct poll_policy_limits limits;
 	uint64_t wake_cost_ns;
 	uint32_t weight[POLL_POLICY_BUCKETS]; /* decayed number of gaps that ended in the bucket */
 	uint32_t total;                       /* sum of weight */
-	uint32_t since_decay;
-	uint64_t spin_ns; /* the current answer */
+	uint32_t since_decay;                 /* gaps */
+	uint64_t spin_ns;                     /* the current answer */
 };
 
 #define POLL_SPIN_FOREVER UINT64_MAX
@@ -46,10 +50,12 @@ void poll_policy_init(struct poll_policy *p, const struct poll_policy_limits *li
 /* One gap has ended: gap_ns from finding nothing to finding work (sleeping or not). */
 void poll_policy_note_gap(struct poll_policy *p, uint64_t gap_ns);
 
-/* How long to look now.  0 = sleep at once, POLL_SPIN_FOREVER = never sleep. */
+/* How long to look now.  0 = sleep at once, POLL_SPIN_FOREVER = never sleep.  Before the first gaps
+ * are known: half of wake_cost_ns. */
 uint64_t poll_policy_spin_ns(const struct poll_policy *p);
 
-/* "adaptive", "off", "always", or a time: "50us", "1ms", "20000ns".  0 or -EINVAL with *err. */
+/* "adaptive", "off", "always", or a time: "50us", "1ms", "20000ns", "1s".  0 or -EINVAL with *err.
+ */
 int poll_policy_parse(const char *text, struct poll_policy_limits *out,
 		      struct error *err) must_check;
 /* The values that poll_policy_parse() takes, for help texts. */

@@ -23,8 +23,12 @@ struct worker_item {
 /* Threads are started when there is work for them, at most max_threads, and end when idle for
  * 10 s.  NULL on failure. */
 struct worker_pool *worker_pool_create(unsigned max_threads);
-/* All items must have come back. */
+/* All items must have come back.  Waits for the threads to end. */
 void worker_pool_destroy(struct worker_pool *pool);
+
+/* For tests. */
+void worker_pool_set_idle_ns(struct worker_pool *pool, uint64_t idle_ns);
+unsigned worker_pool_threads(struct worker_pool *pool);
 
 /* From a loop's thread.  w belongs to the pool until done is called. */
 void worker_submit(struct worker_pool *pool, struct worker_item *w);
