@@ -52,7 +52,8 @@ static int script_queue_create(struct engine *e, const struct engine_queue_confi
 	q->script = e->script;
 	q->seed = 1;
 	q->event_fd = eventfd_create();
-	e->script->queue = q;
+	if (!e->script->queue)
+		e->script->queue = q;
 	*out = q;
 	return 0;
 }
@@ -60,6 +61,7 @@ static int script_queue_create(struct engine *e, const struct engine_queue_confi
 static void script_queue_destroy(struct engine_queue *q)
 {
 	ASSERT(!q->nheld);
+	q->script->queue = NULL;
 	fd_close(&q->event_fd);
 	free(q);
 }
@@ -89,23 +91,29 @@ static void check_limits(const struct script *s, const struct blk_request *r)
 
 static void note(struct script *s, const struct blk_request *r)
 {
-	if (s->nlog < SCRIPT_LOG)
-		s->log[s->nlog] = (struct script_entry){.op = r->op,
-							.flags = r->flags,
-							.offset = r->offset_bytes,
-							.len = r->len_bytes,
-							.iovcnt = r->iovcnt,
-							.batch = s->batches};
-	s->nlog++;
+	unsigned at = atomic_fetch_add_relaxed(&s->nlog, 1);
+
+	if (at < SCRIPT_LOG)
+		s->log[at] = (struct script_entry){.op = r->op,
+						   .flags = r->flags,
+						   .offset = r->offset_bytes,
+						   .len = r->len_bytes,
+						   .iovcnt = r->iovcnt,
+						   .batch = atomic_load_relaxed(&s->batches)};
 }
 
 static void carry_out(struct script *s, struct blk_request *r)
 {
 	char *at = s->memory + r->offset_bytes;
 	uint64_t len = r->len_bytes;
-	int64_t result = r->op <= BLK_WRITE ? (int64_t)len : 0;
-	bool fault = s->fault && s->fault(s, r, &result);
+	int64_t result = r->op <= BLK_WRITE ? (int64_t)len : 0, injected = 0;
+	bool fault;
 
+	/* As a disk does: what overlaps in time is carried out one after the other. */
+	pthread_mutex_lock(&s->mutex);
+	fault = s->fault && s->fault(s, r, &injected);
+	if (fault)
+		result = injected;
 	if (fault && r->op <= BLK_WRITE)
 		len = result > 0 ? MIN((uint64_t)result, len) : 0;
 	if (!fault || result > 0) {
@@ -116,6 +124,7 @@ static void carry_out(struct script *s, struct blk_request *r)
 		else if (r->op != BLK_FLUSH)
 			memset(at, 0, len);
 	}
+	pthread_mutex_unlock(&s->mutex);
 	r->engine_done(r, result);
 }
 
@@ -124,7 +133,7 @@ static unsigned script_submit_batch(struct engine_queue *q, struct blk_request *
 	struct script *s = q->script;
 	unsigned depth = s->depth ? s->depth : SCRIPT_HELD, taken = n;
 
-	s->batches++;
+	atomic_fetch_add_relaxed(&s->batches, 1);
 	if (atomic_load_relaxed(&s->refuse)) {
 		atomic_fetch_add_relaxed(&s->refuse, -1u);
 		return 0;
@@ -158,7 +167,7 @@ static unsigned script_poll(struct engine_queue *q)
 	struct script *s = q->script;
 	unsigned n = 0;
 
-	s->polls++;
+	atomic_stat_add(&s->polls, 1);
 	while (q->nheld && atomic_load_acquire(&s->released)) {
 		if (atomic_load_relaxed(&s->released) < SCRIPT_RELEASE_ALL)
 			atomic_fetch_sub_acq_rel(&s->released, 1);
@@ -170,13 +179,13 @@ static unsigned script_poll(struct engine_queue *q)
 
 static void script_disarm(struct engine_queue *q)
 {
-	q->script->disarms++;
+	atomic_stat_add(&q->script->disarms, 1);
 	q->armed = false;
 }
 
 static bool script_arm(struct engine_queue *q)
 {
-	q->script->arms++;
+	atomic_stat_add(&q->script->arms, 1);
 	q->armed = true;
 	atomic_fence_full();
 	return q->nheld && atomic_load_acquire(&q->script->released);
@@ -210,6 +219,7 @@ void script_init(struct script *s, uint64_t size_bytes)
 	};
 
 	memset(s, 0, sizeof(*s));
+	pthread_mutex_init(&s->mutex, NULL);
 	s->ops = ops;
 	s->memory = calloc(1, size_bytes);
 	s->info = (struct engine_info){
@@ -226,4 +236,5 @@ void script_init(struct script *s, uint64_t size_bytes)
 void script_fini(struct script *s)
 {
 	free(s->memory);
+	pthread_mutex_destroy(&s->mutex);
 }

@@ -7,6 +7,8 @@
 #ifndef TESTS_SCRIPT_ENGINE_H
 #define TESTS_SCRIPT_ENGINE_H
 
+#include <pthread.h>
+
 #include "block/engine.h"
 
 #define SCRIPT_LOG  4096
@@ -22,6 +24,7 @@ struct script_entry {
 
 struct script {
 	struct engine_ops ops;
+	pthread_mutex_t mutex;
 	/* Set by the test before the disk is opened. */
 	struct engine_info info;
 	bool hold;         /* complete only what script_release() lets go */
@@ -43,7 +46,7 @@ struct script {
 	unsigned nlog;
 	unsigned batches; /* submit_batch() calls */
 	unsigned polls, arms, disarms;
-	struct engine_queue *queue;
+	struct engine_queue *queue; /* the first; script_release() wakes it */
 };
 
 /* Sane defaults: any alignment, 1024 parts, all capabilities but FUA and the cache. */

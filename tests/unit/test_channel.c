@@ -286,10 +286,10 @@ static void test_blocked_waits_for_a_completion(void **state)
 	rig_request_init(&late, BLK_READ, 1 << 20, &late_iov, 1);
 	rig_start(&rig, 0, &late, 1);
 	usleep(20000);
-	assert_int_equal(script.batches, 1);
+	assert_int_equal(atomic_load_relaxed(&script.batches), 1);
 	script_release(&script, 1);
 	wait_in_flight(5);
-	assert_int_equal(script.batches, 2);
+	assert_int_equal(atomic_load_relaxed(&script.batches), 2);
 	script_release(&script, SCRIPT_RELEASE_ALL);
 	rig_wait(&rig);
 	assert_all(r, 8, 0);
@@ -421,11 +421,11 @@ static void test_idle_channel_is_not_armed(void **state)
 		assert_int_equal(rig_io(&rig, BLK_READ, 0, 0, buffer, 512), 0);
 		usleep(2000);
 	}
-	polls = script.polls;
-	arms = script.arms;
+	polls = atomic_load_relaxed(&script.polls);
+	arms = atomic_load_relaxed(&script.arms);
 	usleep(100000);
-	assert_int_equal(script.polls, polls);
-	assert_int_equal(script.arms, arms);
+	assert_int_equal(atomic_load_relaxed(&script.polls), polls);
+	assert_int_equal(atomic_load_relaxed(&script.arms), arms);
 	teardown();
 }
 
