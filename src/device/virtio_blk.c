@@ -14,6 +14,9 @@
 #include "base/checked.h"
 #include "device/virtio_blk_internal.h"
 
+static_assert((uint16_t)(VIRTIO_BLK_SIZE_MAX * VIRTIO_BLK_SEG_MAX) >= 4096,
+	      "SeaBIOS could not read a block");
+
 static struct virtio_blk *to_blk(struct virtio_device *dev)
 {
 	return container_of(dev, struct virtio_blk, base);

@@ -19,7 +19,9 @@
 #define VIRTIO_BLK_LARGE_IOVS 2
 #define VIRTIO_BLK_MAX_SLOTS  1024u
 
-#define VIRTIO_BLK_SIZE_MAX       (16u << 20)
+/* SeaBIOS reads (uint16_t)(size_max * seg_max) bytes at a time, and for ever when that is 0: this
+ * value, 16 MiB less seven pages, makes it 56 KiB. */
+#define VIRTIO_BLK_SIZE_MAX       ((16u << 20) - 7 * 4096u)
 #define VIRTIO_BLK_MAX_RANGE_SEGS 256u
 #define VIRTIO_BLK_SECTOR_SHIFT   9
 /* 2 GiB less a block of 4 KiB where the storage does it; 16 MiB where zeroes must be written. */
