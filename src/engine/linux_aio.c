@@ -18,47 +18,14 @@
 #include "base/atomic.h"
 #include "base/fd.h"
 #include "base/log.h"
-#include "engine/file_ops.h"
+#include "engine/linux_aio_queue.h"
 
 #ifndef RWF_DSYNC
 #define RWF_DSYNC 2
 #endif
 
-#define AIO_DEPTH_MAX 4096u
-
-/* The completion ring, at the address that is the context's id (fs/aio.c; never changed since it
- * was made, and marked so that it can be told). */
+#define AIO_DEPTH_MAX  4096u
 #define AIO_RING_MAGIC 0xa10a10a1u
-
-struct aio_ring {
-	uint32_t id;
-	uint32_t nr;   /* slots */
-	uint32_t head; /* ours */
-	uint32_t tail; /* the kernel's */
-	uint32_t magic;
-	uint32_t compat_features;
-	uint32_t incompat_features;
-	uint32_t header_len_bytes;
-	struct io_event events[];
-};
-
-struct engine {
-	struct file file;
-	bool rw_flags;  /* the kernel takes RWF_DSYNC; without it there is no FUA */
-	bool no_fdsync; /* an old kernel: any queue may find out; see aio_refused() */
-};
-
-struct engine_queue {
-	struct engine *engine;
-	struct file_ops ops; /* what goes to the worker pool */
-	aio_context_t context;
-	struct aio_ring *ring; /* NULL: io_getevents */
-	int event_fd;
-	unsigned in_flight; /* in the kernel; less than the ring has slots */
-	unsigned depth;
-	struct blk_request *refused; /* to be ended at the end of submit_batch; see aio_refused() */
-	struct iocb *batch[];        /* depth pointers, used during one submit_batch */
-};
 
 /* ---- open ---- */
 
@@ -360,18 +327,33 @@ static unsigned poll_ring(struct engine_queue *q, struct aio_ring *ring)
 	return done;
 }
 
-static unsigned poll_kernel(struct engine_queue *q)
+/* A ring that we cannot read: a system call takes the events out of it. */
+static bool take_events(struct engine_queue *q)
 {
-	struct io_event events[64];
 	struct timespec now = {0, 0};
 	long n;
 
+	if (q->next_event < q->nevents)
+		return true;
 	if (!q->in_flight)
-		return 0;
-	n = syscall(SYS_io_getevents, q->context, 0L, (long)ARRAY_SIZE(events), events, &now);
-	for (long i = 0; i < n; i++)
-		complete(q, &events[i]);
-	return n > 0 ? (unsigned)n : 0;
+		return false;
+	n = syscall(SYS_io_getevents, q->context, 0L, (long)ARRAY_SIZE(q->events), q->events, &now);
+	q->next_event = 0;
+	q->nevents = n > 0 ? (unsigned)n : 0;
+	return q->nevents > 0;
+}
+
+static unsigned poll_kernel(struct engine_queue *q)
+{
+	unsigned done = 0;
+
+	while (done < q->depth && take_events(q)) {
+		struct io_event event = q->events[q->next_event++];
+
+		complete(q, &event);
+		done++;
+	}
+	return done;
 }
 
 static unsigned aio_poll(struct engine_queue *q)
@@ -386,13 +368,15 @@ static void aio_disarm(struct engine_queue *q)
 {
 }
 
-/* No flag of ours, and so no fence: the eventfd is written after the tail, always. */
+/*
+ * No flag of ours, and so no fence: the eventfd is written after the tail, always.  But the look is
+ * needed: the owner may have read the eventfd after the last poll.
+ */
 static bool aio_arm(struct engine_queue *q)
 {
-	struct aio_ring *ring = q->ring;
-
-	/* A tail that is not yet seen has its eventfd write to come. */
-	return ring && ring->head != atomic_load_acquire(&ring->tail);
+	if (q->ring)
+		return q->ring->head != atomic_load_acquire(&q->ring->tail); /* [CQ1] */
+	return q->context && take_events(q);
 }
 
 static int aio_event_fd(struct engine_queue *q)
