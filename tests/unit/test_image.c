@@ -56,7 +56,9 @@ static int shim_fcntl(int fd, int cmd, void *arg)
 
 #undef fcntl
 #undef fcntl64
+#ifndef __USE_FILE_OFFSET64 /* there fcntl is but a name of fcntl64 */
 SHIM(fcntl)
+#endif
 SHIM(fcntl64)
 
 static char dir[] = "/tmp/ringside-image-XXXXXX";
