@@ -1,0 +1,155 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Every test of the project, stage by stage; what `make check` calls.
+#
+#   tests/run.sh [STAGE...]     only these stages; without, all of them
+#
+# Each stage writes build/logs/STAGE.log and counts what passed and failed; a stage that cannot run
+# is a failure, and so is a guest test that was skipped because QEMU 11.1 could not be had. The last
+# line is the sum: "N passed, N failed", with ", N skipped" where a machine lacks a kernel feature.
+# RINGSIDE_FULL=1 runs the whole guest matrix, RINGSIDE_SOAK=1 the long form of each stress.
+set -u -o pipefail
+cd "$(dirname "$0")/.." || exit 2
+
+python=/usr/bin/python3
+logs=$PWD/build/logs
+mkdir -p "$logs"
+passed=0 failed=0 skipped=0
+
+# A stage's own counts, taken from its log and its files.
+count() {
+	passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + ${3:-0}))
+}
+
+count_junit() { # FILE STATUS
+	local counts
+	counts=$($python - "$1" <<'END'
+import sys, xml.etree.ElementTree as tree
+root = tree.parse(sys.argv[1]).getroot()
+total = bad = skip = 0
+for suite in root.iter("testsuite"):
+    total += int(suite.get("tests"))
+    bad += int(suite.get("failures")) + int(suite.get("errors"))
+    skip += int(suite.get("skipped"))
+print(max(0, total - bad - skip), bad, skip)
+END
+	) || { count 0 1; return; }
+	# shellcheck disable=SC2086 # three numbers
+	count $counts
+	case $counts in
+	"0 0 "*) count 0 1 ;; # nothing ran
+	*" 0 "*) [ "$2" -eq 0 ] || count 0 1 ;;
+	esac
+}
+
+count_meson() { # BUILD STATUS
+	local counts
+	counts=$($python - "$1/meson-logs/testlog.json" <<'END'
+import json, sys
+results = [json.loads(line)["result"] for line in open(sys.argv[1], encoding="utf-8")]
+print(results.count("OK"), sum(r not in ("OK", "SKIP") for r in results), results.count("SKIP"))
+END
+	) || { count 0 1; return; }
+	# shellcheck disable=SC2086 # three numbers
+	count $counts
+	case $counts in
+	"0 0 "*) count 0 1 ;;
+	*" 0 "*) [ "$2" -eq 0 ] || count 0 1 ;;
+	esac
+}
+
+count_ok_lines() { # LOG STATUS
+	local good bad
+	good=$(grep -c '^ok ' "$1")
+	bad=$(grep -c '^not ok ' "$1")
+	[ "$2" -eq 0 ] || [ "$bad" -gt 0 ] || bad=1
+	[ "$good" -gt 0 ] || [ "$bad" -gt 0 ] || bad=1
+	count "$good" "$bad"
+}
+
+run_pytest() { # NAME FOLDERS...
+	local name=$1
+	shift
+	rm -f "$logs/$name.xml"
+	$python -m pytest -q -p no:cacheprovider --junitxml="$logs/$name.xml" -rfEs "$@"
+}
+
+build() { # FOLDER CC ARGUMENTS...
+	local folder=$1 cc=$2
+	shift 2
+	[ -f "$folder/build.ninja" ] || CC=$cc meson setup "$@" "$folder" || return
+	ninja -C "$folder"
+}
+
+stage_build() {
+	build build gcc -Dwerror=true && build build-clang clang -Dwerror=true &&
+		build build-asan gcc -Dfaults=true -Db_sanitize=address,undefined &&
+		build build-tsan clang -Db_sanitize=thread -Db_lundef=false
+}
+stage_style() {
+	$python tools/tidy.py && $python tools/tidy.py --headers && $python tools/tidy.py --format
+}
+stage_model() { tests/model/run.sh; }
+stage_unit() { meson test -C build --no-rebuild --print-errorlogs; }
+stage_asan() {
+	RINGSIDE_SANITIZED=1 meson test -C build-asan --no-rebuild --print-errorlogs \
+		--timeout-multiplier 10
+}
+stage_tsan() {
+	RINGSIDE_SANITIZED=1 meson test -C build-tsan --no-rebuild --print-errorlogs \
+		--timeout-multiplier 10 --suite unit --suite ring
+}
+stage_fuzz() { tests/fuzz/run.sh "${RINGSIDE_FUZZ_SECONDS:-5}"; }
+# The daemon under ASan and UBSan, with the fault layer, for everything that a client can do.
+stage_proto() {
+	RINGSIDE_SANITIZED=1 RINGSIDE=$PWD/build-asan/ringside run_pytest proto tests/proto
+}
+stage_cli() { RINGSIDE=$PWD/build/ringside run_pytest cli tests/cli tests/tools; }
+stage_guests() {
+	tools/chroot.sh || echo "QEMU 11.1 is not to be had: its tests are skipped"
+	RINGSIDE=$PWD/build/ringside run_pytest guests tests/functional tests/interop
+}
+
+run() { # STAGE
+	local name=$1 status start=$SECONDS before=$failed
+	"stage_$name" >"$logs/$name.log" 2>&1 </dev/null
+	status=$?
+	case $name in
+	build | style) if [ $status -eq 0 ]; then count 1 0; else count 0 1; fi ;;
+	unit) count_meson build $status ;;
+	asan) count_meson build-asan $status ;;
+	tsan) count_meson build-tsan $status ;;
+	model | fuzz) count_ok_lines "$logs/$name.log" $status ;;
+	guests)
+		count_junit "$logs/guests.xml" $status
+		if grep -q 'QEMU 11.1 is not to be had' "$logs/guests.log"; then
+			echo "SKIPPED, AND THAT IS A FAILURE: the tests with QEMU 11.1 (tools/chroot.sh)"
+			count 0 1
+		fi
+		;;
+	*) count_junit "$logs/$name.xml" $status ;;
+	esac
+	if [ "$failed" -gt "$before" ]; then
+		echo "FAIL $name ($((SECONDS - start)) s); the end of $logs/$name.log:"
+		tail -n 60 "$logs/$name.log"
+	else
+		echo "ok   $name ($((SECONDS - start)) s)"
+	fi
+}
+
+if [ $# -eq 0 ]; then
+	set -- build style model unit asan tsan cli proto fuzz guests
+fi
+for stage in "$@"; do
+	if ! declare -F "stage_$stage" >/dev/null; then
+		echo "tests/run.sh: there is no stage '$stage'" >&2
+		exit 2
+	fi
+	run "$stage"
+done
+if [ "$skipped" -gt 0 ]; then
+	echo "$passed passed, $failed failed, $skipped skipped"
+else
+	echo "$passed passed, $failed failed"
+fi
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
