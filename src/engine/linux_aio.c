@@ -75,27 +75,36 @@ static bool rw_flags_work(aio_context_t context, int fd)
 	return syscall(SYS_io_getevents, context, 1L, 1L, &event, NULL) == 1 && event.res == 0;
 }
 
+/* A context for a moment: is linux-aio to be had here, and what does it know? */
+static int check_kernel(struct engine *e, struct engine_info *info, struct error *err)
+{
+	aio_context_t context;
+	int ret = context_create(1, &context, err);
+
+	if (ret < 0)
+		return ret;
+	e->rw_flags = (info->caps & ENGINE_CAP_FUA) && rw_flags_work(context, e->file.fd);
+	if (!e->rw_flags)
+		info->caps &= ~(uint32_t)ENGINE_CAP_FUA;
+	syscall(SYS_io_destroy, context);
+	return 0;
+}
+
 static int aio_open(const struct engine_config *config, struct engine **engine,
 		    struct engine_info *info, struct error *err)
 {
 	struct engine *e = calloc(1, sizeof(*e));
-	aio_context_t context;
 	int ret;
 
 	if (!e)
 		return error_set(err, -ENOMEM, "out of memory");
 	ret = file_probe(config, &e->file, info, err);
-	if (ret == 0)
-		ret = context_create(1, &context, err);
+	if (ret == 0 && e->file.direct)
+		ret = check_kernel(e, info, err);
 	if (ret < 0) {
 		free(e);
 		return ret;
 	}
-	e->rw_flags = (info->caps & ENGINE_CAP_FUA) && e->file.direct &&
-		      rw_flags_work(context, e->file.fd);
-	if (e->file.direct && !e->rw_flags)
-		info->caps &= ~(uint32_t)ENGINE_CAP_FUA;
-	syscall(SYS_io_destroy, context);
 	if (!e->file.direct)
 		log_info("%s: linux-aio is asynchronous with O_DIRECT only: this image is read "
 			 "and written by worker threads",
