@@ -62,23 +62,41 @@ static int get_channels(struct backing *b, unsigned n, struct error *err)
 
 /* ---- the engine ---- */
 
-static const struct engine_ops *with_faults(const struct engine_ops *ops)
+/* Builds for tests put the fault layer between disk and engine, when the environment asks. */
+static int wrap_engine(struct backing *b, const struct engine_ops *ops, struct error *err)
 {
+	b->ops = ops;
 #ifdef RINGSIDE_FAULTS
 	const char *spec = getenv("RINGSIDE_FAULTS");
 
 	if (spec && *spec)
-		return fault_wrap(ops, spec);
+		b->ops = fault_wrap(ops, spec);
+	if (!b->ops)
+		return error_set(err, -ENOMEM, "out of memory");
 #endif
-	return ops;
+	return 0;
 }
 
-static int open_disk(struct backing *b, const struct engine_ops *ops, struct error *err)
+static void destroy_disk(struct backing *b)
+{
+	if (b->disk)
+		disk_destroy(b->disk);
+	b->disk = NULL;
+#ifdef RINGSIDE_FAULTS
+	const char *spec = getenv("RINGSIDE_FAULTS");
+
+	if (spec && *spec && b->ops)
+		fault_unwrap(b->ops);
+#endif
+	b->ops = NULL;
+}
+
+static int open_disk(struct backing *b, struct error *err)
 {
 	const struct disk_options *o = b->options;
 	struct disk_config config = {
 		.id = o->id,
-		.ops = with_faults(ops),
+		.ops = b->ops,
 		.engine = {.path = o->path,
 			   .fd = -1,
 			   .direct = b->image.direct,
@@ -107,18 +125,17 @@ static int open_disk(struct backing *b, const struct engine_ops *ops, struct err
 static int try_engine(struct backing *b, const struct engine_ops *ops, unsigned niothreads,
 		      struct error *err)
 {
-	int ret = open_disk(b, ops, err);
+	int ret = wrap_engine(b, ops, err);
 
+	if (ret == 0)
+		ret = open_disk(b, err);
+	if (ret == 0)
+		ret = get_channels(b, MIN(niothreads, b->options->queues), err);
 	if (ret < 0)
-		return ret;
-	ret = get_channels(b, MIN(niothreads, b->options->queues), err);
-	if (ret < 0) {
-		disk_destroy(b->disk);
-		b->disk = NULL;
-		return ret;
-	}
-	b->engine = ops->name;
-	return 0;
+		destroy_disk(b);
+	else
+		b->engine = ops->name;
+	return ret;
 }
 
 static int choose_engine(struct backing *b, unsigned niothreads, struct error *err)
@@ -179,9 +196,7 @@ void backing_close(struct backing *b)
 	put_channels(b);
 	/* Nothing is in flight: whoever waits for the image may have it. */
 	image_close(&b->image);
-	if (b->disk)
-		disk_destroy(b->disk);
-	b->disk = NULL;
+	destroy_disk(b);
 	free(b->channels);
 	b->channels = NULL;
 	free(b->why_engine);

@@ -18,7 +18,8 @@
 struct backing {
 	const struct disk_options *options; /* the caller's, outlives the backing */
 	struct disk *disk;
-	const char *engine; /* by name */
+	const char *engine;           /* by name */
+	const struct engine_ops *ops; /* as the disk has it: maybe with faults around it */
 	char *why_engine;   /* why not one that would have been better; NULL = there is none */
 	struct image image; /* fd -1: the engine has no file */
 	struct iothread *const *iothreads; /* the caller's */

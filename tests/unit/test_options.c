@@ -319,7 +319,8 @@ static int parse_line(struct serve_options *o, struct error *err, char **words)
 	return serve_options_parse(o, argc, words, err);
 }
 
-#define LINE(o, err, ...) parse_line(o, err, (char *[]){"serve", ##__VA_ARGS__, NULL})
+#define LINE(o, err, ...)                                                                          \
+	parse_line(o, err, (char **)(const char *[]){"serve", ##__VA_ARGS__, NULL})
 
 static void test_command_line(void **state)
 {
@@ -351,7 +352,8 @@ static void assert_line_refused(char **words, const char *names)
 	serve_options_fini(&o);
 }
 
-#define REFUSED(names, ...) assert_line_refused((char *[]){"serve", ##__VA_ARGS__, NULL}, names)
+#define REFUSED(names, ...)                                                                        \
+	assert_line_refused((char **)(const char *[]){"serve", ##__VA_ARGS__, NULL}, names)
 
 static void test_command_line_refused(void **state)
 {
@@ -407,7 +409,8 @@ static int parse_blk(struct serve_options *o, struct error *err, char **words)
 	return vhost_user_blk_options_parse(o, argc, words, err);
 }
 
-#define BLK(o, err, ...) parse_blk(o, err, (char *[]){"vhost-user-blk", ##__VA_ARGS__, NULL})
+#define BLK(o, err, ...)                                                                           \
+	parse_blk(o, err, (char **)(const char *[]){"vhost-user-blk", ##__VA_ARGS__, NULL})
 
 static void test_vhost_user_blk(void **state)
 {
