@@ -9,7 +9,7 @@ PREFIX = /usr/local
 .PHONY: all help setup check check-full demo bench fuzz install clean
 
 all: $(BUILD)/build.ninja
-	@ninja -C $(BUILD)
+	@ninja -C $(BUILD) ringside
 
 help:
 	@echo 'make             build $(BUILD)/ringside'
