@@ -158,6 +158,7 @@ void disk_forget_caps(struct disk *d, uint32_t caps)
 {
 	uint32_t old = disk_caps(d);
 
+	/* relaxed would do: nothing comes with the word */
 	while (!atomic_cmpxchg(&d->caps, &old, old & ~caps))
 		;
 }

@@ -202,13 +202,16 @@ int disk_options_set(struct disk_options *o, enum disk_key key, const char *valu
 static int find_key(const char *name, enum disk_key *key, struct error *err)
 {
 	char known[256] = "";
+	size_t used = 0;
 
 	for (int i = 0; i < DISK_KEY_COUNT; i++) {
 		if (!strcmp(keys[i].name, name)) {
 			*key = (enum disk_key)i;
 			return 0;
 		}
-		strcat(strcat(known, i ? ", " : ""), keys[i].name);
+		used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", i ? ", " : "",
+					 keys[i].name);
+		ASSERT(used < sizeof(known));
 	}
 	return error_set(err, -EINVAL,
 			 "unknown key '%.100s' (there are %s; a comma in a value is written twice)",

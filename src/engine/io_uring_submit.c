@@ -85,7 +85,7 @@ static unsigned take_back(struct io_uring *ring)
 	unsigned left = sq->sqe_tail - head;
 
 	sq->sqe_head = sq->sqe_tail = head;
-	atomic_store_release(sq->ktail, head);
+	atomic_store_release(sq->ktail, head); /* [SQ1] */
 	return left;
 }
 

@@ -232,6 +232,7 @@ static void prepare(struct engine_queue *q, struct iocb *iocb, struct blk_reques
 static noinline_cold bool aio_refused(struct engine_queue *q, struct blk_request *req, int err)
 {
 	if (req->op == BLK_FLUSH && err == -EINVAL) { /* Linux before 4.18 */
+		/* relaxed: a hint; another queue that misses it finds out by itself */
 		atomic_store_relaxed(&q->engine->no_fdsync, true);
 		return file_ops_submit(&q->ops, req);
 	}

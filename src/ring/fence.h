@@ -25,7 +25,7 @@ static inline void ring_fence(enum ring_fence which)
 		return;
 	}
 #endif
-	atomic_fence_full();
+	atomic_fence_full(); /* [VQ3] [VQ4], as the caller says */
 }
 
 #endif

@@ -143,8 +143,8 @@ int virtq_start(struct virtq *vq, const struct virtq_config *config, struct erro
 	vq->broken_why = NULL;
 	vq->batch_end_ns = 0;
 	vq->queue.starved = false;
-	/* 2.7.10.1: 0 with EVENT_IDX; without it the first look sets what it needs.  relaxed: as the
-	 * used index. */
+	/* 2.7.10.1: 0 with EVENT_IDX; without it the first look sets what it needs.  relaxed: as
+	 * the used index. */
 	atomic_store_relaxed(&vq->used->flags, htole16(0));
 	vq->queue.state = QUEUE_RUNNING;
 	/* Whoever ran this ring before us may have published an index and died before the call. */

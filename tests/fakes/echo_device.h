@@ -20,7 +20,7 @@ struct echo_slot {
 
 struct echo_device {
 	struct virtq *vq;
-	bool hold; /* requests wait for echo_complete() */
+	bool hold;                                  /* requests wait for echo_complete() */
 	void (*held_some)(struct echo_device *dev); /* told in the pass that held them; or NULL */
 	unsigned nfree, nheld;
 	struct slist free, held;

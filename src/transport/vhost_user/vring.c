@@ -363,6 +363,7 @@ static void memory_on_iothread(void *arg)
 {
 	struct memory_args *a = arg;
 
+	/* [MEM1] the message that runs this released the table by loop_post() */
 	virtq_set_memory(&a->v->vq, a->vm);
 }
 
