@@ -69,6 +69,45 @@ static uint64_t cost_of(const struct poll_policy *p, uint64_t t_ns)
 	return cost + (p->total - ended) * (t_ns + p->wake_cost_ns);
 }
 
+/* Looking that has cost as much as so many wake-ups is given up... */
+#define LOSS_WAKE_UPS 8
+/* ...and savings of long ago do not count against that. */
+#define GAIN_WAKE_UPS 64
+
+/* Gaps between giving up, if it was for a loss, and beginning again. */
+#define WAIT_FIRST 128u
+#define WAIT_MAX   1024u
+
+static void turn(struct poll_policy *p, uint64_t spin_ns)
+{
+	if (!p->spin_ns && spin_ns) {
+		if (p->since_turn < p->rise_wait)
+			return;
+		p->gain_ns = 0;
+		p->since_turn = 0;
+	} else if (p->spin_ns && !spin_ns) {
+		p->rise_wait = p->gain_ns < 0 ? MIN(MAX(2 * p->rise_wait, WAIT_FIRST), WAIT_MAX)
+					      : 0;
+		p->since_turn = 0;
+	}
+	p->spin_ns = spin_ns;
+}
+
+/* A gap was looked at, or not: what came of that. */
+static void note_gain(struct poll_policy *p, uint64_t gap_ns)
+{
+	int64_t wake = (int64_t)p->wake_cost_ns;
+
+	if (p->since_turn < WAIT_MAX)
+		p->since_turn++;
+	if (!p->spin_ns)
+		return;
+	p->gain_ns += gap_ns <= p->spin_ns ? wake - (int64_t)gap_ns : -(int64_t)p->spin_ns;
+	p->gain_ns = MIN(p->gain_ns, GAIN_WAKE_UPS * wake);
+	if (p->gain_ns < -LOSS_WAKE_UPS * wake)
+		turn(p, 0);
+}
+
 static void choose(struct poll_policy *p)
 {
 	uint64_t longest = longest_ns(p), best = 0, best_cost = cost_of(p, 0), now_cost;
@@ -91,7 +130,7 @@ static void choose(struct poll_policy *p)
 	 */
 	now_cost = cost_of(p, p->spin_ns);
 	if (best < p->spin_ns || best_cost + now_cost / 16 < now_cost)
-		p->spin_ns = best;
+		turn(p, best);
 }
 
 void poll_policy_init(struct poll_policy *p, const struct poll_policy_limits *limits,
@@ -117,6 +156,7 @@ void poll_policy_note_gap(struct poll_policy *p, uint64_t gap_ns)
 {
 	p->weight[bucket_of(gap_ns)] += WEIGHT_NEW;
 	p->total += WEIGHT_NEW;
+	note_gain(p, gap_ns);
 	if (++p->since_decay % CHOOSE_GAPS == 0)
 		choose(p);
 	if (p->since_decay == DECAY_GAPS)

@@ -9,6 +9,10 @@
  *
  * and takes the t that costs least, never more than wake_cost_ns: looking longer than the wake-up
  * it may save is worth can never pay.  When gaps grow, cost(0) becomes least and it stops.
+ *
+ * Gaps may be short only as long as nobody looks: where processors are scarce, the one who looks
+ * keeps the one who works from running.  So what looking has saved is counted as well; where it has
+ * cost instead, it is given up, and begun again only after a while, twice as long each time.
  */
 #ifndef LOOP_POLL_POLICY_H
 #define LOOP_POLL_POLICY_H
@@ -40,6 +44,9 @@ struct poll_policy {
 	uint32_t total;                       /* sum of weight */
 	uint32_t since_decay;                 /* gaps */
 	uint64_t spin_ns;                     /* the current answer */
+	int64_t gain_ns;     /* what looking has saved since it was begun: negative = it has cost */
+	uint32_t since_turn; /* gaps since looking was begun or given up */
+	uint32_t rise_wait;  /* gaps that must pass before it is begun again */
 };
 
 #define POLL_SPIN_FOREVER UINT64_MAX
