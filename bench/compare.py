@@ -168,7 +168,7 @@ cat /out
 
 def run_guest(which, backend, path, seconds):
     with Target(which, backend, path) as server:
-        with g.Guest(SCRIPT.format(seconds=seconds), server.disks, cpus=2, fio=True) as vm:
+        with g.Guest(SCRIPT.replace("{seconds}", str(seconds)), server.disks, cpus=2, fio=True) as vm:
             vm.wait_output("@@ready@@")
             before = cpu_seconds(server.pid), system_calls(server.pid)
             sums = queue_sums(server) if which == "ringside" else None
