@@ -142,13 +142,13 @@ def test_b42_discard_frees_space(folder):
     script = """set -e
 dd if=/dev/urandom of=/dev/vda bs=1M count=64 conv=fsync 2>/dev/null; echo "@written"; read_go() { sleep 2; }
 read_go
-blkdiscard -o 0 -l 33554432 /dev/vda; echo "@discarded"; sleep 2
+/usr/sbin/blkdiscard -o 0 -l 33554432 /dev/vda; echo "@discarded"; sleep 2
 dd if=/dev/urandom of=/dev/vda bs=1M count=4 conv=fsync 2>/dev/null
-blkdiscard -z -o 4096 -l 8192 /dev/vda
+/usr/sbin/blkdiscard -z -o 4096 -l 8192 /dev/vda
 dd if=/dev/vda bs=4k skip=1 count=2 iflag=direct 2>/dev/null | tr -d '\\0' | wc -c
-mkdir -p /mnt; mkfs.ext4 -q -F -E nodiscard /dev/vda; mount -t ext4 /dev/vda /mnt
+mkdir -p /mnt; /usr/sbin/mkfs.ext4 -q -F -E nodiscard /dev/vda; mount -t ext4 /dev/vda /mnt
 dd if=/dev/urandom of=/mnt/f bs=1M count=50 2>/dev/null; sync; rm /mnt/f; sync
-fstrim -v /mnt; umount /mnt
+/usr/sbin/fstrim -v /mnt; umount /mnt
 """
     with g.Server([g.Disk(path)]) as server, g.Guest(script, server.disks) as vm:
         def used():
