@@ -12,12 +12,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <libaio.h>
 #include <liburing.h>
+#include <linux/aio_abi.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -192,16 +193,19 @@ static uint64_t run_bare_aio(struct bench *b)
 	struct io_event events[DEPTH_MAX];
 	struct iocb iocbs[DEPTH_MAX], *list[DEPTH_MAX];
 	unsigned ready = b->depth, in_flight = 0, passes = 0;
-	io_context_t context = NULL;
+	aio_context_t context = 0;
 	uint64_t done = 0, end;
 	bool stop = false;
 	int n;
 
-	n = io_setup((int)b->depth, &context);
-	if (n < 0)
-		die("io_setup", n);
+	if (syscall(SYS_io_setup, b->depth, &context) < 0)
+		die("io_setup", errno);
 	for (unsigned i = 0; i < b->depth; i++) {
-		io_prep_pread(&iocbs[i], b->fd, b->memory + i * BLOCK, BLOCK, 0);
+		iocbs[i] = (struct iocb){.aio_lio_opcode = IOCB_CMD_PREAD,
+					 .aio_fildes = (uint32_t)b->fd,
+					 .aio_buf = (uintptr_t)(b->memory + i * BLOCK),
+					 .aio_nbytes = BLOCK,
+					 .aio_data = (uintptr_t)&iocbs[i]};
 		list[i] = &iocbs[i];
 	}
 	end = turn_start(b);
@@ -210,19 +214,18 @@ static uint64_t run_bare_aio(struct bench *b)
 
 		if (!stop && ready) {
 			for (unsigned i = 0; i < ready; i++)
-				list[i]->u.c.offset = (long long)next_offset(b);
-			n = io_submit(context, ready, list);
-			if (n != (int)ready)
-				die("io_submit", n);
+				list[i]->aio_offset = (int64_t)next_offset(b);
+			if (syscall(SYS_io_submit, context, (long)ready, list) != (long)ready)
+				die("io_submit", errno);
 			in_flight += ready;
 			ready = 0;
 		}
 		if (b->sleep) {
-			n = io_getevents(context, 1, DEPTH_MAX, events, NULL);
-			if (n == -EINTR)
-				n = 0;
-			if (n < 0)
-				die("io_getevents", n);
+			n = (int)syscall(SYS_io_getevents, context, 1L, (long)DEPTH_MAX, events,
+					 NULL);
+			if (n < 0 && errno != EINTR)
+				die("io_getevents", errno);
+			n = MAX(n, 0);
 		} else {
 			for (n = 0; ring->head != __atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE);
 			     n++) {
@@ -232,8 +235,8 @@ static uint64_t run_bare_aio(struct bench *b)
 			}
 		}
 		for (int i = 0; i < n; i++) {
-			check((int64_t)events[i].res);
-			list[ready++] = events[i].obj;
+			check(events[i].res);
+			list[ready++] = (struct iocb *)(uintptr_t)events[i].data;
 		}
 		in_flight -= (unsigned)n;
 		done += (unsigned)n;
@@ -241,7 +244,7 @@ static uint64_t run_bare_aio(struct bench *b)
 			stop = clock_now_ns() >= end;
 	}
 	turn_end(b);
-	io_destroy(context);
+	syscall(SYS_io_destroy, context);
 	return done;
 }
 
