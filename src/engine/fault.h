@@ -8,8 +8,8 @@
  *     op      = read | write | flush | discard | zeroes | all | submit
  *     action  = an errno by name, lower case: eio enospc eagain eintr eopnotsupp enodata ecanceled
  *                              einval etimedout: the request is not carried out
- *             | short=BYTES    reads and writes: only the first BYTES are moved; -BYTES: all but
- *                              the last BYTES; half; zero
+ *             | short=BYTES    reads and writes: only the first BYTES are moved; zero; half;
+ *                              -BYTES: all but the last BYTES (but always one)
  *             | delay=TIME     the completion is held back: 5, 5ms, 300us, 2s (default ms)
  *       and of submit:
  *             | max=N          takes at most N of a batch

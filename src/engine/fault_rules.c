@@ -241,8 +241,8 @@ static int64_t short_len(const struct fault_rule *r, const struct blk_request *r
 	int64_t len = (int64_t)req->len_bytes, want = r->argument;
 
 	if (r->action == FAULT_SHORT_HALF)
-		return len / 2;
-	return want < 0 ? MAX(len + want, (int64_t)0) : MIN(want, len);
+		want = -(len / 2);
+	return want < 0 ? MAX(len + want, (int64_t)1) : MIN(want, len);
 }
 
 struct fault_verdict fault_rules_judge(struct fault_rules *rules, const struct blk_request *req)

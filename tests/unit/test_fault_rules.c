@@ -97,7 +97,7 @@ static void test_verdict(void **state)
 	assert_int_equal(v.delay_ns, 5300000);
 	v = judge(BLK_READ, 0, 512);
 	assert_true(v.is_short);
-	assert_int_equal(v.result, 0);
+	assert_int_equal(v.result, 1);
 	v = judge(BLK_WRITE, 0, 512);
 	assert_int_equal(v.result, 256);
 	assert_int_equal(judge(BLK_FLUSH, 0, 0).result, 0);
