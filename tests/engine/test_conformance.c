@@ -465,6 +465,8 @@ int main(int argc, char **argv)
 							 &engine_io_uring};
 	const char *only = argc > 1 ? argv[1] : NULL;
 
+	if (argc > 2)
+		cmocka_set_test_filter(argv[2]); /* e.g. "nothing is lost*" */
 	if (!only || !strcmp(only, "null"))
 		add_subject(&engine_null, NO_PLACE, false, 512);
 	if (!only || !strcmp(only, "memory")) {
