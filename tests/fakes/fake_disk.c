@@ -98,7 +98,7 @@ void blk_submit(struct blk_channel *c, struct blk_request *req)
 {
 	struct disk *d = c->disk;
 
-	ASSERT(d->nlog < FAKE_DISK_LOG);
+	ASSERT(d->nlog < FAKE_DISK_LOG); /* a test that needs more empties it now and then */
 	/* The contract: for reads and writes the length is that of the buffers. */
 	ASSERT((req->op != BLK_READ && req->op != BLK_WRITE) ||
 	       iov_length(req->iov, req->iovcnt) == req->len_bytes);
