@@ -74,7 +74,7 @@ int unix_socket_listen(const char *path, struct error *err)
 	old_mask = umask(0177);
 	ret = bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 ? -errno : 0;
 	umask(old_mask);
-	if (!ret && listen(fd, 16) < 0)
+	if (!ret && listen(fd, 128) < 0)
 		ret = -errno;
 	if (ret < 0) {
 		fd_close(&fd);

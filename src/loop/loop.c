@@ -84,6 +84,11 @@ struct loop *loop_current(void)
 	return current;
 }
 
+enum poll_mode loop_mode(const struct loop *loop)
+{
+	return loop->limits.mode;
+}
+
 uint64_t loop_now_ns(const struct loop *loop)
 {
 	return loop->now_ns;

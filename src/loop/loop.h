@@ -146,6 +146,9 @@ struct loop *loop_current(void);
 /* Any thread. */
 void loop_stats_read(const struct loop *loop, struct loop_stats *out);
 
+/* How it looks when a poller has no limits of its own. */
+enum poll_mode loop_mode(const struct loop *loop);
+
 /* Time at the start of the current pass or look; cheap.  The loop's thread. */
 uint64_t loop_now_ns(const struct loop *loop);
 

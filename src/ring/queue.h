@@ -39,6 +39,11 @@ struct queue_ring_ops {
 	bool (*notify_on)(struct queue *q) must_check;
 	/* Is there something to take?  One look at memory. */
 	bool (*pending)(struct queue *q);
+	/* How many requests the driver has given and not yet seen the end of, as far as the ring
+	 * tells; 0 when it does not. */
+	unsigned (*outstanding)(struct queue *q);
+	/* How many of them have not been taken.  A hint: the driver's index, unchecked. */
+	unsigned (*backlog)(struct queue *q);
 };
 
 /* The device's half. */
@@ -54,10 +59,12 @@ struct queue {
 	const struct queue_device_ops *device;
 	void *device_data;
 	enum queue_state state;
+	bool napping; /* a completion calls resume: it is awake then anyway, and may look */
 	bool starved; /* service_run() answered BLOCKED: a completion calls resume */
 	/* Handed in by whoever runs the queue: look again soon.  Called when starved. */
 	void (*resume)(struct queue *q);
 	void *owner;
+	unsigned taken; /* by the last service_run() */
 	struct queue_stats stats;
 };
 

@@ -14,6 +14,7 @@ enum service_result service_run(struct queue *q, unsigned budget)
 		return SERVICE_IDLE;
 	room = q->device->room(q);
 	taken = room ? q->device->handle(q, MIN(room, budget)) : 0;
+	q->taken = taken;
 	if (q->state != QUEUE_RUNNING || !q->ring->pending(q))
 		return taken ? SERVICE_WORKED : SERVICE_IDLE;
 	if (taken)

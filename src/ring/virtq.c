@@ -44,6 +44,27 @@ static bool virtq_pending(struct queue *q)
 	return load_avail_idx(vq) != vq->last_avail_idx;
 }
 
+/* With EVENT_IDX a driver that sleeps says up to where it has looked.  One that polls says nothing
+ * for long, and then the difference is more than a ring can hold. */
+static unsigned virtq_outstanding(struct queue *q)
+{
+	struct virtq *vq = container_of(q, struct virtq, queue);
+	uint16_t n;
+
+	if (!vq->event_idx)
+		return 0;
+	/* relaxed: an estimate */
+	n = (uint16_t)(vq->last_avail_idx - le16toh(atomic_load_relaxed(vq->used_event)));
+	return n <= vq->size ? n : 0;
+}
+
+static unsigned virtq_backlog(struct queue *q)
+{
+	struct virtq *vq = container_of(q, struct virtq, queue);
+
+	return (uint16_t)(load_avail_idx(vq) - vq->last_avail_idx);
+}
+
 static void virtq_notify_off(struct queue *q)
 {
 	struct virtq *vq = container_of(q, struct virtq, queue);
@@ -73,6 +94,8 @@ static const struct queue_ring_ops virtq_ring_ops = {
 	.notify_off = virtq_notify_off,
 	.notify_on = virtq_notify_on,
 	.pending = virtq_pending,
+	.outstanding = virtq_outstanding,
+	.backlog = virtq_backlog,
 };
 
 static void flush_deferred(struct defer *d)
@@ -329,6 +352,8 @@ void virtq_flush(struct virtq *vq)
 			atomic_stat_add(&vq->queue.stats.calls_suppressed, 1);
 		}
 	}
+	if (unlikely(vq->queue.napping) && vq->queue.resume)
+		vq->queue.resume(&vq->queue);
 	if (unlikely(vq->queue.state == QUEUE_STOPPING))
 		check_drained(vq);
 }

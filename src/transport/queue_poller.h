@@ -15,6 +15,21 @@ struct queue_poller {
 	struct queue *queue;
 	struct loop *loop;
 	const struct poll_policy_limits *limits; /* the disk's; NULL for the loop's */
+
+	/*
+	 * A driver with many requests outstanding is busy, not waiting for the next completion.
+	 * Instead of being armed for its very next request the queue then *naps*: unarmed, for the
+	 * time in which some of what is outstanding comes round, so that one look and one call do
+	 * for many requests.  It looks up now and then, and ends the nap when the driver has
+	 * stopped giving more: then the driver waits.  Depth 1 never naps; a nap that finds nothing
+	 * is not followed by one.
+	 */
+	struct loop_timer nap;
+	uint64_t nap_end_ns;
+	unsigned nap_backlog; /* when it looked up last */
+	uint64_t work_ns;     /* when work was last found */
+	uint64_t gap_ns;      /* mean time between requests, moving */
+	unsigned taken;       /* since it was last about to sleep */
 };
 
 /*

@@ -371,7 +371,11 @@ def serve(tmpdir_short):
         d.mkdir()
         s = Server(d, [dict(x) for x in disks] if disks else [disk], args, env, wrapper)
         servers.append(s)
-        return s.start(expect_fail)
+        try:
+            return s.start(expect_fail)
+        except RuntimeError:
+            s.proc = None               # it has ended, and the test may want just that
+            raise
 
     factory.dir = tmpdir_short
     yield factory

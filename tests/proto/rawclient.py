@@ -535,7 +535,10 @@ class Ring:
 
     def kick(self):
         if self.kick_fd >= 0:
-            os.eventfd_write(self.kick_fd, 1)
+            try:
+                os.eventfd_write(self.kick_fd, 1)
+            except BlockingIOError:
+                pass                    # full: it is signalled anyway
 
     def submit(self):
         """Publish and kick by the rules."""
