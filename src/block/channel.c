@@ -102,10 +102,10 @@ static noinline_cold void direct_not_whole(struct blk_channel *c, struct blk_req
 		   !(c->slow_flags & BLK_FUA)) {
 		disk_forget_caps(c->disk, ENGINE_CAP_FUA);
 		c->slow_flags |= BLK_FUA;
-		io_submit(c, req, 0);
+		io_begin(c, req, 0);
 	} else if (result > 0 && (uint64_t)result < req->len_bytes) {
 		atomic_stat_add(&c->stats.retried, 1);
-		io_submit(c, req, align_down((uint64_t)result, c->engine_block));
+		io_begin(c, req, align_down((uint64_t)result, c->engine_block));
 	} else {
 		/* 0 inside of the capacity: the image is shorter than it was. */
 		channel_finish(c, req, block_errno(result));
@@ -167,7 +167,7 @@ static noinline_cold void submit_other(struct blk_channel *c, struct blk_request
 	else if (req->op == BLK_DISCARD && !(disk_caps(c->disk) & ENGINE_CAP_DISCARD))
 		finish_later(c, req, 0); /* a hint */
 	else
-		io_submit(c, req, 0);
+		io_begin(c, req, 0);
 }
 
 static bool goes_directly(const struct blk_channel *c, const struct blk_request *req)
@@ -191,7 +191,7 @@ void blk_submit(struct blk_channel *c, struct blk_request *req)
 			req->engine_done = direct_done;
 			slist_push_back(&c->pending, &req->node);
 		} else {
-			io_submit(c, req, 0);
+			io_begin(c, req, 0);
 		}
 	} else {
 		submit_other(c, req);

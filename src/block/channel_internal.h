@@ -198,7 +198,7 @@ unsigned channel_merge(struct blk_channel *c, struct blk_request **reqs, unsigne
 struct blk_io *io_get(struct blk_channel *c);
 void io_put(struct blk_channel *c, struct blk_io *io);
 /* req is done from its byte done_bytes on, in steps, when its turn comes. */
-void io_submit(struct blk_channel *c, struct blk_request *req, uint64_t done_bytes);
+void io_begin(struct blk_channel *c, struct blk_request *req, uint64_t done_bytes);
 bool io_can_start(const struct blk_channel *c);
 /* Starts what waits and now can.  From the channel's flush only. */
 void io_start_waiting(struct blk_channel *c);

@@ -37,7 +37,7 @@ void io_put(struct blk_channel *c, struct blk_io *io)
 		channel_schedule(c);
 }
 
-void io_submit(struct blk_channel *c, struct blk_request *req, uint64_t done_bytes)
+void io_begin(struct blk_channel *c, struct blk_request *req, uint64_t done_bytes)
 {
 	req->block_private = (void *)(uintptr_t)done_bytes;
 	slist_push_back(&c->waiting, &req->node);
