@@ -10,8 +10,8 @@
  * Misaligned requests bounce, with the touched blocks locked; what the engine cannot do is emulated
  * (FUA by flush, zeroes by writes) -- once, here, for every engine.
  *
- * One thread.  The data path never allocates, locks (the disk's range lock is one atomic load while
- * no range is held), logs or blocks.
+ * One thread.  The data path never allocates, logs or blocks, and takes no lock: except for writes
+ * on a disk whose device shows a smaller block than its engine moves (range_lock.h).
  */
 #ifndef BLOCK_CHANNEL_H
 #define BLOCK_CHANNEL_H
