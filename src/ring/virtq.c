@@ -51,7 +51,7 @@ static unsigned virtq_outstanding(struct queue *q)
 	struct virtq *vq = container_of(q, struct virtq, queue);
 	uint16_t n;
 
-	if (!vq->event_idx)
+	if (!vq->event_idx || q->state != QUEUE_RUNNING)
 		return 0;
 	/* relaxed: an estimate */
 	n = (uint16_t)(vq->last_avail_idx - le16toh(atomic_load_relaxed(vq->used_event)));
@@ -62,6 +62,9 @@ static unsigned virtq_backlog(struct queue *q)
 {
 	struct virtq *vq = container_of(q, struct virtq, queue);
 
+	/* A ring that broke because its memory went is not there any more. */
+	if (q->state != QUEUE_RUNNING)
+		return 0;
 	return (uint16_t)(load_avail_idx(vq) - vq->last_avail_idx);
 }
 

@@ -389,6 +389,32 @@ static void test_notify(void **state)
 	}
 }
 
+/* Hints for whoever decides how long to look. */
+static void test_hints(void **state)
+{
+	struct queue *q = &rig.vq.queue;
+
+	start(16, 65530, true);
+	assert_int_equal(q->ring->backlog(q), 0);
+	set_used_event(65530);
+	for (unsigned i = 0; i < 10; i++)
+		ring_rig_avail(&rig, (uint16_t)i);
+	assert_int_equal(q->ring->backlog(q), 10);
+	assert_int_equal(q->ring->outstanding(q), 0);
+	for (unsigned i = 0; i < 10; i++)
+		assert_int_equal(pop(), 1);
+	assert_int_equal(q->ring->backlog(q), 0);
+	assert_int_equal(q->ring->outstanding(q), 10);
+	set_used_event(2);
+	assert_int_equal(q->ring->outstanding(q), 2);
+	set_used_event(5); /* ahead of us, or far behind: it tells nothing */
+	assert_int_equal(q->ring->outstanding(q), 0);
+	set_used_event(65530 - 7);
+	assert_int_equal(q->ring->outstanding(q), 0);
+	rig.vq.in_flight = rig.vm->in_flight = 0;
+	end();
+}
+
 /* A ring that ran in flag mode and is started with EVENT_IDX does not keep NO_NOTIFY. */
 static void test_flags_of_another_life(void **state)
 {
@@ -499,7 +525,11 @@ static void test_memory_without_ring(void **state)
 	ring_rig_avail(&rig, 1);
 	assert_int_equal(pop(), 1);
 	token = chain.token;
+	assert_int_equal(rig.vq.queue.ring->backlog(&rig.vq.queue), 1);
 	virtq_set_memory(&rig.vq, ring_rig_new_memory(&rig, false));
+	/* The old pointers lead nowhere now, and hints must not follow them. */
+	assert_int_equal(rig.vq.queue.ring->backlog(&rig.vq.queue), 0);
+	assert_int_equal(rig.vq.queue.ring->outstanding(&rig.vq.queue), 0);
 	expect_broken("new memory table");
 	/* The completion has nowhere to go; the old table does. */
 	assert_int_equal(rig.released, 0);
@@ -528,6 +558,7 @@ int main(void)
 		cmocka_unit_test(test_calls_after_restart),
 		cmocka_unit_test(test_set_call),
 		cmocka_unit_test(test_notify),
+		cmocka_unit_test(test_hints),
 		cmocka_unit_test(test_flags_of_another_life),
 		cmocka_unit_test(test_stop),
 		cmocka_unit_test(test_stop_inside_section),
