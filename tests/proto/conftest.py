@@ -240,6 +240,15 @@ class Server:
     def fds(self):
         return len(os.listdir('/proc/%d/fd' % self.pid))
 
+    def settled_fds(self):
+        """fds() when what the start or an earlier session had open is closed."""
+        last, same = self.fds(), 0
+        while same < 5:
+            time.sleep(0.05)
+            now = self.fds()
+            last, same = now, same + 1 if now == last else 0
+        return last
+
     def wait_fds_most(self, count, timeout=10):
         """A closed session gives its descriptors back a moment after its socket."""
         end = time.monotonic() + timeout

@@ -10,9 +10,9 @@ import rawclient as rc
 
 @pytest.mark.ours
 def test_taken_and_closed_with_the_client(server):
-    before = server.fds()
+    before = server.settled_fds()
     c = server.client()
-    n = server.fds()
+    n = server.settled_fds()
     a, b = socket.socketpair()
     c.set_backend_req_fd(b.fileno())
     assert server.fds() == n + 1
@@ -29,7 +29,7 @@ def test_taken_and_closed_with_the_client(server):
 def test_replaced(server, client):
     a, b = socket.socketpair()
     client.set_backend_req_fd(b.fileno())
-    n = server.fds()
+    n = server.settled_fds()
     for _ in range(10):
         client.set_backend_req_fd(b.fileno())
     assert server.fds() == n

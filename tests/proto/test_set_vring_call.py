@@ -48,7 +48,7 @@ def test_b34_only_ring_two_is_started(server):
 def test_replaced_while_ring_runs(server, client):
     """QEMU swaps the call descriptor when the guest masks and unmasks its vector."""
     ring = client.start()
-    n = server.fds()
+    n = server.settled_fds()
     for _ in range(30):
         ring.blk(rc.T_IN, 0, in_len=512)
         ring.submit()

@@ -58,7 +58,7 @@ def test_never_sent(server, client):
 
 def test_replaced(server, client):
     ring = client.start(size=16)
-    n = server.fds()
+    n = server.settled_fds()
     old = ring.err_fd
     ring.err_fd = os.eventfd(0, os.EFD_NONBLOCK)
     client.set_vring_err(0, ring.err_fd)
