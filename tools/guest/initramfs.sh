@@ -24,7 +24,7 @@ kernel=$(cat "$tree/version")
 name_of() {
 	{
 		echo "$kernel"
-		cat "$0" "$here/init"
+		cat "$0" "$here/init" "$here/load"
 		stat -L -c '%n %s %Y' "$(command -v busybox)" "$@"
 	} | sha256sum | cut -c1-16
 }
@@ -39,18 +39,19 @@ add_program() {
 	done
 }
 
-# The modules and, in /lib/modules/order, the order in which init must load them.
+# The modules and, in /lib/modules/NAME.order, what must be loaded in which order for each of them.
 add_modules() {
 	local name file
 	mkdir -p "$1/lib/modules"
 	for name in "${modules_wanted[@]}"; do
-		modprobe -d "$tree" -S "${modules##*/}" --show-depends "$name" ||
+		modprobe -d "$tree" -S "${modules##*/}" --show-depends "$name" >"$new/list" ||
 			die "module $name is not in $kernel"
-	done | sed -n 's/^insmod \([^ ]*\.ko\).*/\1/p' | awk '!seen[$0]++' >"$new/list"
-	while read -r file; do
-		cp "$file" "$1/lib/modules/"
-		basename "$file" .ko >>"$1/lib/modules/order"
-	done <"$new/list"
+		# The emulated processor has no CRC instruction; the kernel does without.
+		sed -n '/crc32c-intel/d; s/^insmod \([^ ]*\.ko\).*/\1/p' "$new/list" | while read -r file; do
+			cp "$file" "$1/lib/modules/"
+			basename "$file" .ko >>"$1/lib/modules/$name.order"
+		done
+	done
 }
 
 pack() { (cd "$1" && find . -mindepth 1 | LC_ALL=C sort | cpio --quiet -o -H newc -R 0:0) >"$2"; }
@@ -62,6 +63,7 @@ build_base() {
 	done
 	install "$(command -v busybox)" "$root/bin/busybox"
 	install "$here/init" "$root/init"
+	install "$here/load" "$root/sbin/load"
 	echo "root:x:0:0:root:/:/bin/sh" >"$root/etc/passwd"
 	add_modules "$root"
 	for program in "${base_programs[@]}"; do
@@ -85,7 +87,8 @@ make() {
 			new=$(mktemp -d "$cache/initramfs.XXXXXX")
 			trap 'rm -rf "$new"' EXIT
 			"build_$what"
-			rm -f "$cache/initramfs-$what"-*.cpio
+			# Another checkout may be about to read its own: only old ones go.
+			find "$cache" -maxdepth 1 -name "initramfs-$what-*.cpio" -mtime +1 -delete
 			mv "$new/out" "$out"
 			rm -rf "$new"
 		fi
