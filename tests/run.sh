@@ -7,7 +7,8 @@
 # Each stage writes build/logs/STAGE.log and counts what passed and failed; a stage that cannot run
 # is a failure, and so is a guest test that was skipped because QEMU 11.1 could not be had. The last
 # line is the sum: "N passed, N failed", with ", N skipped" where a machine lacks a kernel feature.
-# RINGSIDE_FULL=1 runs the whole guest matrix, RINGSIDE_SOAK=1 the long form of each stress.
+# RINGSIDE_FULL=1 runs the whole guest matrix, RINGSIDE_SOAK=1 the long form of each stress. A stage
+# that takes longer than RINGSIDE_STAGE_SECONDS hangs, and is ended.
 set -u -o pipefail
 cd "$(dirname "$0")/.." || exit 2
 
@@ -15,6 +16,9 @@ python=/usr/bin/python3
 logs=$PWD/build/logs
 mkdir -p "$logs"
 passed=0 failed=0 skipped=0
+limit=1500
+[ "${RINGSIDE_FULL-}${RINGSIDE_SOAK-}" = "" ] || limit=36000
+limit=${RINGSIDE_STAGE_SECONDS:-$limit}
 
 # A stage's own counts, taken from its log and its files.
 count() {
@@ -23,7 +27,7 @@ count() {
 
 count_junit() { # FILE STATUS
 	local counts
-	counts=$($python - "$1" <<'END'
+	counts=$($python - "$1" 2>/dev/null <<'END'
 import sys, xml.etree.ElementTree as tree
 root = tree.parse(sys.argv[1]).getroot()
 total = bad = skip = 0
@@ -44,7 +48,7 @@ END
 
 count_meson() { # BUILD STATUS
 	local counts
-	counts=$($python - "$1/meson-logs/testlog.json" <<'END'
+	counts=$($python - "$1/meson-logs/testlog.json" 2>/dev/null <<'END'
 import json, sys
 results = [json.loads(line)["result"] for line in open(sys.argv[1], encoding="utf-8")]
 print(results.count("OK"), sum(r not in ("OK", "SKIP") for r in results), results.count("SKIP"))
@@ -74,6 +78,13 @@ run_pytest() { # NAME FOLDERS...
 	$python -m pytest -q -p no:cacheprovider --junitxml="$logs/$name.xml" -rfEs "$@"
 }
 
+run_meson() { # BUILD ARGUMENTS...
+	local folder=$1
+	shift
+	rm -f "$folder/meson-logs/testlog.json"
+	meson test -C "$folder" --no-rebuild --print-errorlogs "$@"
+}
+
 build() { # FOLDER CC ARGUMENTS...
 	local folder=$1 cc=$2
 	shift 2
@@ -81,45 +92,67 @@ build() { # FOLDER CC ARGUMENTS...
 	ninja -C "$folder"
 }
 
+# One thing that goes well or does not, where a stage has several and the next is worth trying.
+try() { # NAME COMMAND...
+	local name=$1
+	shift
+	if "$@" >"$logs/$name.part" 2>&1; then
+		echo "ok $name"
+	else
+		tail -n 40 "$logs/$name.part"
+		echo "not ok $name"
+	fi
+}
+
 stage_build() {
-	build build gcc -Dwerror=true && build build-clang clang -Dwerror=true &&
-		build build-asan gcc -Dfaults=true -Db_sanitize=address,undefined &&
-		build build-tsan clang -Db_sanitize=thread -Db_lundef=false
+	try gcc build build gcc -Dwerror=true
+	try clang build build-clang clang -Dwerror=true
+	try asan build build-asan gcc -Dfaults=true -Db_sanitize=address,undefined
+	try tsan build build-tsan clang -Db_sanitize=thread -Db_lundef=false
 }
 stage_style() {
-	$python tools/tidy.py && $python tools/tidy.py --headers && $python tools/tidy.py --format
+	try tidy $python tools/tidy.py
+	try headers $python tools/tidy.py --headers
+	try format $python tools/tidy.py --format
 }
 stage_model() { tests/model/run.sh; }
-stage_unit() { meson test -C build --no-rebuild --print-errorlogs; }
-stage_asan() {
-	RINGSIDE_SANITIZED=1 meson test -C build-asan --no-rebuild --print-errorlogs \
-		--timeout-multiplier 10
-}
+stage_unit() { run_meson build; }
+stage_asan() { RINGSIDE_SANITIZED=1 run_meson build-asan --timeout-multiplier 10; }
 stage_tsan() {
-	RINGSIDE_SANITIZED=1 meson test -C build-tsan --no-rebuild --print-errorlogs \
-		--timeout-multiplier 10 --suite unit --suite ring
+	RINGSIDE_SANITIZED=1 run_meson build-tsan --timeout-multiplier 10 --suite unit --suite ring
 }
 stage_fuzz() { tests/fuzz/run.sh "${RINGSIDE_FUZZ_SECONDS:-5}"; }
 # The daemon under ASan and UBSan, with the fault layer, for everything that a client can do.
 stage_proto() {
 	RINGSIDE_SANITIZED=1 RINGSIDE=$PWD/build-asan/ringside run_pytest proto tests/proto
 }
-stage_cli() { RINGSIDE=$PWD/build/ringside run_pytest cli tests/cli tests/tools; }
+stage_cli() { RINGSIDE=$PWD/build/ringside run_pytest cli tests/cli; }
+stage_cli_asan() {
+	RINGSIDE_SANITIZED=1 RINGSIDE=$PWD/build-asan/ringside run_pytest cli_asan tests/cli
+}
+stage_tools() { run_pytest tools tests/tools; }
 stage_guests() {
 	tools/chroot.sh || echo "QEMU 11.1 is not to be had: its tests are skipped"
 	RINGSIDE=$PWD/build/ringside run_pytest guests tests/functional tests/interop
 }
+stage_demo() { try demo make --no-print-directory demo; }
+
+child=
+trap 'kill "$child" 2>/dev/null; exit 130' INT TERM
 
 run() { # STAGE
 	local name=$1 status start=$SECONDS before=$failed
-	"stage_$name" >"$logs/$name.log" 2>&1 </dev/null
+	# It leads a group of its own, so that all that hangs ends with it.
+	timeout -k 30 "$limit" bash tests/run.sh --one "$name" >"$logs/$name.log" 2>&1 </dev/null &
+	child=$!
+	wait $child
 	status=$?
+	[ $status -ne 124 ] || echo "$name was ended after $limit s" | tee -a "$logs/$name.log"
 	case $name in
-	build | style) if [ $status -eq 0 ]; then count 1 0; else count 0 1; fi ;;
 	unit) count_meson build $status ;;
 	asan) count_meson build-asan $status ;;
 	tsan) count_meson build-tsan $status ;;
-	model | fuzz) count_ok_lines "$logs/$name.log" $status ;;
+	build | style | model | fuzz | demo) count_ok_lines "$logs/$name.log" $status ;;
 	guests)
 		count_junit "$logs/guests.xml" $status
 		if grep -q 'QEMU 11.1 is not to be had' "$logs/guests.log"; then
@@ -137,8 +170,12 @@ run() { # STAGE
 	fi
 }
 
+if [ "${1-}" = --one ]; then
+	"stage_$2"
+	exit
+fi
 if [ $# -eq 0 ]; then
-	set -- build style model unit asan tsan cli proto fuzz guests
+	set -- build style tools model unit asan tsan cli cli_asan proto fuzz guests demo
 fi
 for stage in "$@"; do
 	if ! declare -F "stage_$stage" >/dev/null; then
@@ -147,6 +184,7 @@ for stage in "$@"; do
 	fi
 	run "$stage"
 done
+echo "all of it took $((SECONDS / 60)) min"
 if [ "$skipped" -gt 0 ]; then
 	echo "$passed passed, $failed failed, $skipped skipped"
 else

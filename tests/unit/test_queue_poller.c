@@ -65,7 +65,8 @@ static unsigned room(struct queue *q)
 static unsigned handle(struct queue *q, unsigned max)
 {
 	struct rig *r = rig_of(q);
-	unsigned n = MIN(MIN(r->give, r->left), max);
+	unsigned given = MIN(r->give, r->left);
+	unsigned n = MIN(given, max);
 
 	r->left -= n;
 	return n;
