@@ -19,6 +19,15 @@ void log_set_level(enum log_level level)
 	log_level = level;
 }
 
+/* What was quoted from outside neither breaks the line nor commands a terminal. */
+static void make_printable(char *text)
+{
+	for (; *text; text++) {
+		if ((unsigned char)*text < 0x20 || *text == 0x7f)
+			*text = '?';
+	}
+}
+
 static void write_line(const char *prefix, const char *fmt, va_list ap)
 {
 	char line[1024];
@@ -30,6 +39,8 @@ static void write_line(const char *prefix, const char *fmt, va_list ap)
 	n = vsnprintf(line + len, sizeof(line) - len - 1, fmt, ap);
 	if (n > 0)
 		len = MIN(len + (size_t)n, sizeof(line) - 2);
+	line[len] = '\0';
+	make_printable(line);
 	line[len++] = '\n';
 	/* A full pipe or a closed stderr must not stop the daemon: the result does not matter. */
 	if (write(STDERR_FILENO, line, len) < 0)
@@ -69,15 +80,6 @@ void assert_failed(const char *cond, const char *file, int line)
 {
 	log_error("assertion failed: %s (%s:%d); this is a bug in ringside", cond, file, line);
 	abort();
-}
-
-/* What was quoted from outside neither breaks the line nor commands a terminal. */
-static void make_printable(char *text)
-{
-	for (; *text; text++) {
-		if ((unsigned char)*text < 0x20 || *text == 0x7f)
-			*text = '?';
-	}
 }
 
 int error_set(struct error *e, int err, const char *fmt, ...)

@@ -44,6 +44,8 @@ struct queue_ring_ops {
 	unsigned (*outstanding)(struct queue *q);
 	/* How many of them have not been taken.  A hint: the driver's index, unchecked. */
 	unsigned (*backlog)(struct queue *q);
+	/* Publishes what has been pushed, and calls the driver if a call is owed. */
+	void (*flush)(struct queue *q);
 };
 
 /* The device's half. */
@@ -59,7 +61,9 @@ struct queue {
 	const struct queue_device_ops *device;
 	void *device_data;
 	enum queue_state state;
-	bool napping; /* a completion calls resume: it is awake then anyway, and may look */
+	/* Its driver is busy: kicks stay off, and calls are kept back while the device has more to
+	 * complete.  A completion calls resume: the thread is awake then anyway, and may look. */
+	bool napping;
 	bool starved; /* service_run() answered BLOCKED: a completion calls resume */
 	/* Handed in by whoever runs the queue: look again soon.  Called when starved. */
 	void (*resume)(struct queue *q);

@@ -93,12 +93,18 @@ static bool virtq_notify_on(struct queue *q)
 	return virtq_pending(q);
 }
 
+static void virtq_flush_queue(struct queue *q)
+{
+	virtq_flush(container_of(q, struct virtq, queue));
+}
+
 static const struct queue_ring_ops virtq_ring_ops = {
 	.notify_off = virtq_notify_off,
 	.notify_on = virtq_notify_on,
 	.pending = virtq_pending,
 	.outstanding = virtq_outstanding,
 	.backlog = virtq_backlog,
+	.flush = virtq_flush_queue,
 };
 
 static void flush_deferred(struct defer *d)
@@ -165,6 +171,7 @@ int virtq_start(struct virtq *vq, const struct virtq_config *config, struct erro
 	 * message comes after the driver's set-up. */
 	vq->used_idx = le16toh(atomic_load_relaxed(&vq->used->idx));
 	vq->published_used_idx = vq->used_idx;
+	vq->call_owed = 0;
 	vq->signalled_valid = false;
 	vq->broken_why = NULL;
 	vq->batch_end_ns = 0;
@@ -339,6 +346,26 @@ static bool call_wanted(struct virtq *vq, uint16_t new_idx)
 	return !valid || need_event(le16toh(atomic_load_relaxed(vq->used_event)), new_idx, old_idx);
 }
 
+/* In a nap one call does for all that completes while the device has more to complete.  What the
+ * driver must not wait for is published all the same: if it looks, it sees it. */
+static bool call_can_wait(const struct virtq *vq)
+{
+	return vq->queue.napping && vq->in_flight && vq->queue.state == QUEUE_RUNNING &&
+	       vq->signalled_valid && (uint16_t)(vq->used_idx - vq->signalled_used_idx) < vq->size;
+}
+
+static void call_if_wanted(struct virtq *vq)
+{
+	if (notifier_exists(&vq->call) && call_wanted(vq, vq->published_used_idx)) {
+		notifier_signal(&vq->call);
+		atomic_stat_add(&vq->queue.stats.calls_sent, 1);
+		vq->call_owed--;
+	}
+	if (vq->call_owed)
+		atomic_stat_add(&vq->queue.stats.calls_suppressed, vq->call_owed);
+	vq->call_owed = 0;
+}
+
 void virtq_flush(struct virtq *vq)
 {
 	vq->batch_end_ns = 0;
@@ -348,13 +375,10 @@ void virtq_flush(struct virtq *vq)
 		atomic_store_release(&vq->used->idx, htole16(vq->used_idx));
 		vq->published_used_idx = vq->used_idx;
 		atomic_stat_add(&vq->queue.stats.batches, 1);
-		if (notifier_exists(&vq->call) && call_wanted(vq, vq->used_idx)) {
-			notifier_signal(&vq->call);
-			atomic_stat_add(&vq->queue.stats.calls_sent, 1);
-		} else {
-			atomic_stat_add(&vq->queue.stats.calls_suppressed, 1);
-		}
+		vq->call_owed++;
 	}
+	if (vq->call_owed && vq->desc && !call_can_wait(vq))
+		call_if_wanted(vq);
 	if (unlikely(vq->queue.napping) && vq->queue.resume)
 		vq->queue.resume(&vq->queue);
 	if (unlikely(vq->queue.state == QUEUE_STOPPING))

@@ -90,6 +90,7 @@ struct virtq {
 	bool event_idx;
 	bool indirect;
 	uint32_t in_flight;
+	uint32_t call_owed; /* flushes since the driver was called, or was seen not to want it */
 	uint64_t batch_start_ns; /* taken once a turn, for the latency of the requests in it */
 	uint64_t batch_end_ns;   /* 0 until the first completion of a flush */
 

@@ -17,16 +17,25 @@ struct queue_poller {
 	const struct poll_policy_limits *limits; /* the disk's; NULL for the loop's */
 
 	/*
-	 * A driver with many requests outstanding is busy, not waiting for the next completion.
+	 * A driver that keeps many requests going is busy, not waiting for the next completion.
 	 * Instead of being armed for its very next request the queue then *naps*: unarmed, for the
-	 * time in which some of what is outstanding comes round, so that one look and one call do
-	 * for many requests.  It looks up now and then, and ends the nap when the driver has
-	 * stopped giving more: then the driver waits.  Depth 1 never naps; a nap that finds nothing
-	 * is not followed by one.
+	 * time in which some of them come round, so that one look and one call do for many.  It
+	 * looks up now and then, and ends the nap when the driver has stopped giving more: then the
+	 * driver waits.  A look for nothing is followed by arming.
+	 *
+	 * Some naps are *soundings*: long enough to see how many the driver gives before it waits.
+	 * A sounding for nothing makes the next ones rarer.
 	 */
 	struct loop_timer nap;
+	uint64_t nap_len_ns;
 	uint64_t nap_end_ns;
-	unsigned nap_backlog; /* when it looked up last */
+	bool sounding;
+	unsigned nap_taken;   /* since the nap began */
+	unsigned nap_given;   /* by the driver, taken or not, when it looked up last */
+	unsigned nap_depth;   /* what the last sounding found */
+	unsigned naps_left;   /* until the next sounding */
+	unsigned nap_skip;    /* so many times it is armed without a nap */
+	unsigned nap_penalty; /* what nap_skip starts from */
 	uint64_t work_ns;     /* when work was last found */
 	uint64_t gap_ns;      /* mean time between requests, moving */
 	unsigned taken;       /* since it was last about to sleep */

@@ -191,6 +191,24 @@ static void test_mpsc_order(void **state)
 	}
 }
 
+/* A line of the log stays one line, whatever a file name or a client put into it. */
+static void test_log_is_printable(void **state)
+{
+	static const char expected[] = "ringside: error: path \"a?[31m?b\"\n";
+	char line[128] = "";
+	int pipe_fd[2], saved = dup(STDERR_FILENO);
+
+	assert_int_equal(pipe(pipe_fd), 0);
+	assert_true(dup2(pipe_fd[1], STDERR_FILENO) >= 0);
+	log_error("path \"%s\"", "a\033[31m\nb");
+	assert_true(dup2(saved, STDERR_FILENO) >= 0);
+	assert_int_equal(read(pipe_fd[0], line, sizeof(line) - 1), (ssize_t)strlen(expected));
+	assert_string_equal(line, expected);
+	close(pipe_fd[0]);
+	close(pipe_fd[1]);
+	close(saved);
+}
+
 static void test_log_ratelimit(void **state)
 {
 	struct log_ratelimit rl = {.burst = 2};
@@ -262,10 +280,15 @@ static void test_unix_socket(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_range_within), cmocka_unit_test(test_defer),
-		cmocka_unit_test(test_iov),          cmocka_unit_test(test_histogram),
-		cmocka_unit_test(test_mpsc_order),   cmocka_unit_test(test_log_ratelimit),
-		cmocka_unit_test(test_unix_socket),  cmocka_unit_test(test_error_is_one_line),
+		cmocka_unit_test(test_range_within),
+		cmocka_unit_test(test_defer),
+		cmocka_unit_test(test_iov),
+		cmocka_unit_test(test_histogram),
+		cmocka_unit_test(test_mpsc_order),
+		cmocka_unit_test(test_log_ratelimit),
+		cmocka_unit_test(test_log_is_printable),
+		cmocka_unit_test(test_unix_socket),
+		cmocka_unit_test(test_error_is_one_line),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,7 +19,7 @@ struct rig {
 	struct loop_timer end;
 	int kick;
 	unsigned left, give, outstanding;
-	unsigned armed, looks_unarmed;
+	unsigned armed, flushes;
 	bool is_armed;
 };
 
@@ -57,6 +57,11 @@ static unsigned backlog(struct queue *q)
 	return rig_of(q)->left;
 }
 
+static void flush(struct queue *q)
+{
+	rig_of(q)->flushes++;
+}
+
 static unsigned room(struct queue *q)
 {
 	return 64;
@@ -76,7 +81,8 @@ static const struct queue_ring_ops ring_ops = {.notify_off = notify_off,
 					       .notify_on = notify_on,
 					       .pending = pending,
 					       .outstanding = outstanding,
-					       .backlog = backlog};
+					       .backlog = backlog,
+					       .flush = flush};
 static const struct queue_device_ops device_ops = {.room = room, .handle = handle};
 
 static void stop(struct loop_timer *t)
@@ -159,27 +165,88 @@ static void test_busy_driver_naps_and_is_armed_at_last(void **state)
 	rig_fini(&r);
 }
 
-static void nap_soon(struct rig *r)
+/* Goes to sleep after a look that took `left` requests, a millisecond apart each. */
+static void look_and_sleep(struct rig *r, unsigned left)
 {
-	r->poller.gap_ns = 1000000; /* a mean that makes the nap as long as it can be */
-	r->left = 4;
+	struct poller *p = &r->poller.poller;
+
+	r->left = r->give = left;
+	p->ops->begin(p);
+	assert_int_equal(p->ops->poll(p), left > 0);
+	r->poller.gap_ns = 1000000;
+	assert_false(p->ops->end(p));
 }
 
-/* A completion that is published in a nap ends it: the thread is awake then anyway. */
-static void test_completion_ends_a_nap(void **state)
+/* A completion in a nap has the queue looked at, as the thread is awake; the nap goes on, unarmed,
+ * and what was kept back is flushed when it ends. */
+static void test_completion_does_not_end_a_nap(void **state)
 {
 	struct rig r = {.outstanding = 32};
 
 	rig_init(&r, POLL_ADAPTIVE);
-	nap_soon(&r);
-	r.poller.poller.ops->begin(&r.poller.poller);
-	assert_true(r.poller.poller.ops->poll(&r.poller.poller));
-	r.poller.gap_ns = 1000000;
-	assert_false(r.poller.poller.ops->end(&r.poller.poller));
+	look_and_sleep(&r, 4);
 	assert_true(r.queue.napping);
 	assert_false(r.is_armed);
+	r.left = 4;
 	r.queue.resume(&r.queue);
+	rig_run(&r, 1);
+	assert_int_equal(r.left, 0);
+	assert_true(r.queue.napping);
+	assert_false(r.is_armed);
+	assert_int_equal(r.flushes, 0);
+	rig_run(&r, 50);
 	assert_false(r.queue.napping);
+	assert_true(r.is_armed);
+	assert_true(r.flushes > 0);
+	rig_fini(&r);
+}
+
+/* A queue that is taken away in its nap owes its driver no call. */
+static void test_removal_in_a_nap_flushes(void **state)
+{
+	struct rig r = {.outstanding = 32};
+
+	rig_init(&r, POLL_ADAPTIVE);
+	look_and_sleep(&r, 4);
+	assert_true(r.queue.napping);
+	rig_fini(&r);
+	assert_int_equal(r.flushes, 1);
+}
+
+/* One at a time, but not long ago it was many: the next ones are on their way. */
+static void test_depth_is_remembered(void **state)
+{
+	struct rig r = {.outstanding = 32};
+
+	rig_init(&r, POLL_ADAPTIVE);
+	look_and_sleep(&r, 4);
+	assert_true(r.queue.napping);
+	r.outstanding = 1;
+	r.poller.nap_taken = 20; /* the nap was worth it */
+	r.poller.nap_end_ns = 0;
+	r.poller.nap.expired(&r.poller.nap);
+	assert_false(r.queue.napping);
+	look_and_sleep(&r, 1);
+	assert_true(r.queue.napping);
+	rig_fini(&r);
+}
+
+/* What the ring says may be wrong for ever: a driver that polls never says how far it has looked.
+ * Naps that find nothing become rare, quickly. */
+static void test_naps_for_nothing_become_rare(void **state)
+{
+	struct rig r = {.outstanding = 32};
+	unsigned naps = 0;
+
+	rig_init(&r, POLL_ADAPTIVE);
+	for (unsigned i = 0; i < 1000; i++) {
+		look_and_sleep(&r, 1);
+		if (r.queue.napping) {
+			naps++;
+			r.poller.nap.expired(&r.poller.nap);
+		}
+	}
+	assert_in_range(naps, 1, 6 + 1000 / 63);
 	rig_fini(&r);
 }
 
@@ -189,7 +256,7 @@ static void test_mode_off_never_naps(void **state)
 	struct rig r = {.outstanding = 32};
 
 	rig_init(&r, POLL_OFF);
-	nap_soon(&r);
+	r.left = 4;
 	rig_run(&r, 10);
 	assert_true(r.is_armed);
 	assert_false(r.queue.napping);
@@ -202,7 +269,10 @@ int main(void)
 		cmocka_unit_test(test_idle_queue_is_armed),
 		cmocka_unit_test(test_depth_one_never_naps),
 		cmocka_unit_test(test_busy_driver_naps_and_is_armed_at_last),
-		cmocka_unit_test(test_completion_ends_a_nap),
+		cmocka_unit_test(test_completion_does_not_end_a_nap),
+		cmocka_unit_test(test_removal_in_a_nap_flushes),
+		cmocka_unit_test(test_depth_is_remembered),
+		cmocka_unit_test(test_naps_for_nothing_become_rare),
 		cmocka_unit_test(test_mode_off_never_naps),
 	};
 

@@ -317,6 +317,50 @@ static void test_flush(void **state)
 	end();
 }
 
+/* In a nap: published at once, the call waits while there is more to come, and is never lost. */
+static void test_call_waits_in_a_nap(void **state)
+{
+	struct virtq_token tokens[4];
+
+	for (unsigned how = 0; how < 4; how++) {
+		start(16, 65529, true);
+		batch(1); /* the first one is never kept back (B11) */
+		assert_int_equal(ring_rig_event(rig.call_fd, 0), 1);
+		set_used_event(ring_rig_used_idx(&rig));
+		for (unsigned i = 0; i < 4; i++) {
+			ring_rig_avail(&rig, (uint16_t)i);
+			assert_int_equal(pop(), 1);
+			tokens[i] = chain.token;
+		}
+		rig.vq.queue.napping = true;
+		for (unsigned i = 0; i < 3; i++)
+			virtq_push(&rig.vq, &tokens[i], 0);
+		assert_int_equal(ring_rig_used_idx(&rig), (uint16_t)(65530 + 3));
+		assert_int_equal(ring_rig_event(rig.call_fd, 0), 0);
+		assert_int_equal(rig.resumed, 3);
+		if (how == 0) { /* the last one: nothing more is to come */
+			virtq_push(&rig.vq, &tokens[3], 0);
+		} else if (how == 1) { /* the nap is over */
+			rig.vq.queue.napping = false;
+			rig.vq.queue.ring->flush(&rig.vq.queue);
+		} else if (how == 2) { /* it is stopped in its nap */
+			virtq_stop(&rig.vq);
+			rig.vq.queue.state = QUEUE_RUNNING; /* and was not */
+		} else { /* the driver has looked and waits for the fourth only */
+			set_used_event((uint16_t)(65530 + 3));
+			rig.vq.queue.napping = false;
+			rig.vq.queue.ring->flush(&rig.vq.queue);
+		}
+		assert_int_equal(ring_rig_event(rig.call_fd, 0), how < 3);
+		if (how)
+			virtq_push(&rig.vq, &tokens[3], 0);
+		assert_int_equal(rig.vq.queue.stats.batches,
+				 rig.vq.queue.stats.calls_sent +
+					 rig.vq.queue.stats.calls_suppressed);
+		end();
+	}
+}
+
 /* B11: a restarted ring signals its start and its first completion. */
 static void test_calls_after_restart(void **state)
 {
@@ -555,6 +599,7 @@ int main(void)
 		cmocka_unit_test(test_calls_event_idx),
 		cmocka_unit_test(test_calls_flags),
 		cmocka_unit_test(test_flush),
+		cmocka_unit_test(test_call_waits_in_a_nap),
 		cmocka_unit_test(test_calls_after_restart),
 		cmocka_unit_test(test_set_call),
 		cmocka_unit_test(test_notify),
