@@ -16,7 +16,8 @@ AIO = 'io_setup:error=EAGAIN'
 
 
 def strace(*inject):
-    argv = ['strace', '-f', '-qq', '-e', 'trace=io_uring_setup,io_setup', '-o', '/dev/null']
+    argv = ['strace', '-f', '-qq', '-e', 'trace=io_uring_setup,io_setup', '-o', '/dev/null',
+            '-E', 'ASAN_OPTIONS=detect_leaks=0']  # leaks cannot be looked for under ptrace
     for i in inject:
         argv += ['-e', 'inject=' + i]
     return argv
