@@ -56,8 +56,10 @@ struct driver_queue_ops {
 	bool (*arm)(struct ringside_queue *q, unsigned after);
 	/* No notifications, please. */
 	void (*disarm)(struct ringside_queue *q);
-	/* After a wake-up: clears wait_fds[0].  Returns the number of notifications. */
-	uint64_t (*clear)(struct ringside_queue *q);
+	/* wait_fds[0] was found readable; called before the next take().  NULL: nothing to do. */
+	void (*woken)(struct ringside_queue *q);
+	/* How many notifications came since this was called last.  NULL: not counted. */
+	uint64_t (*calls)(struct ringside_queue *q);
 	/* A system call: 0, or the error that broke it (the server has gone). */
 	int (*check)(struct ringside_queue *q);
 };
@@ -94,15 +96,17 @@ struct ringside_queue {
 	unsigned looks_for_nothing; /* since something was found */
 	bool armed;
 	int broken; /* 0, or the error; sticky */
-	/* What a sleeper waits for: the notification, and the end of the server.  -1: none. */
+	/* What a sleeper waits for: the notification, and the end of the server; -1: none.  With
+	 * EPOLLET an eventfd need not be read after each wake-up. */
 	int wait_fds[DRIVER_WAIT_FDS];
-	int epoll_fd; /* both of them, for the caller's loop */
+	uint32_t wait_events[DRIVER_WAIT_FDS];
+	int epoll_fd; /* both of them: slept on here, or in the caller's loop */
 	struct poll_policy policy;
 	uint64_t idle_since_ns;
 	struct ringside_stats stats;
 };
 
-/* Slots, policy and epoll descriptor; the transport has set dev, ops and wait_fds.  depth: the
+/* Slots, policy and epoll descriptor; the transport has set dev, ops, wait_fds and wait_events.  depth: the
  * device's.  0 or -errno with *err. */
 int driver_queue_init(struct ringside_queue *q, unsigned depth, struct error *err) must_check;
 void driver_queue_fini(struct ringside_queue *q);
