@@ -60,7 +60,10 @@ struct ringside_options {
 };
 
 /* Everything 0, which means the defaults above. */
-#define RINGSIDE_OPTIONS_INIT {.struct_bytes = sizeof(struct ringside_options)}
+#define RINGSIDE_OPTIONS_INIT                                                                      \
+	{                                                                                          \
+		.struct_bytes = sizeof(struct ringside_options)                                    \
+	}
 
 /* What the target is; constant for as long as it is open. */
 struct ringside_info {
@@ -112,8 +115,8 @@ RINGSIDE_API void ringside_info(const struct ringside_device *dev, struct ringsi
  * be shared (memfd, tmpfs, hugetlbfs) and made known by ringside_memory_map().  (file: takes any
  * memory.)
  *
- * Up to 8 pieces with any server, as many as it says with VHOST_USER_PROTOCOL_F_CONFIGURE_MEM_SLOTS;
- * queues run on meanwhile.
+ * Up to 8 pieces with any server, as many as it says with
+ * VHOST_USER_PROTOCOL_F_CONFIGURE_MEM_SLOTS; queues run on meanwhile.
  */
 
 /* Memory of at least len_bytes, zeroed, aligned to a page.  0; -ENOMEM, -ENOSPC (no slot left), or
@@ -201,9 +204,9 @@ RINGSIDE_API int ringside_poll(struct ringside_queue *q, struct ringside_complet
 
 /*
  * Sleeps until min completions are there (at least 1, at most what is in flight; a server without
- * EVENT_IDX wakes at the first), or timeout_ns has passed (negative: no limit), and takes up to max.
- * With nothing in flight it returns 0 at once.  Arms, looks once more, sleeps on an eventfd: what
- * was put must have been published and told.  Returns as ringside_poll().
+ * EVENT_IDX wakes at the first), or timeout_ns has passed (negative: no limit), and takes up to
+ * max. With nothing in flight it returns 0 at once.  Arms, looks once more, sleeps on an eventfd:
+ * what was put must have been published and told.  Returns as ringside_poll().
  */
 RINGSIDE_API int ringside_wait(struct ringside_queue *q, struct ringside_completion *out,
 			       unsigned max, unsigned min, int64_t timeout_ns);
@@ -233,10 +236,10 @@ struct ringside_stats {
 	uint64_t kicks_suppressed; /* tells that found it awake */
 	uint64_t calls_received;   /* notifications by the server */
 	uint64_t sleeps;
-	uint64_t spins_hit;        /* hybrid: looking found something */
-	uint64_t spins_missed;     /* it did not, and slept */
-	uint64_t system_calls;     /* made by this queue: kicks, sleeps, reads of the eventfd; file:
-				    * submissions to the kernel, too */
+	uint64_t spins_hit;    /* hybrid: looking found something */
+	uint64_t spins_missed; /* it did not, and slept */
+	uint64_t system_calls; /* made by this queue: kicks, sleeps, reads of the eventfd; file:
+				* submissions to the kernel, too */
 };
 
 /* By the queue's thread. stats->struct_bytes must be set by the caller. */

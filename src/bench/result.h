@@ -54,10 +54,10 @@ struct bench_point {
 
 /* What this machine can do at all. */
 struct bench_floor {
-	double cache_line_ns;   /* round trip between two cores */
-	double eventfd_ns;      /* round trip between two threads that sleep */
-	double system_call_ns;  /* an empty one */
-	int cpus[2];            /* where it was measured */
+	double cache_line_ns;  /* round trip between two cores */
+	double eventfd_ns;     /* round trip between two threads that sleep */
+	double system_call_ns; /* an empty one */
+	int cpus[2];           /* where it was measured */
 };
 
 #endif

@@ -31,6 +31,7 @@ struct driver_slot {
 	uint64_t bytes;
 	struct driver_slot *next_free;
 	unsigned index;
+	uint32_t in_bytes; /* the transport's: what the server may write */
 	bool in_flight;
 };
 
@@ -106,8 +107,8 @@ struct ringside_queue {
 	struct ringside_stats stats;
 };
 
-/* Slots, policy and epoll descriptor; the transport has set dev, ops, wait_fds and wait_events.  depth: the
- * device's.  0 or -errno with *err. */
+/* Slots, policy and epoll descriptor; the transport has set dev, ops, wait_fds and wait_events.
+ * depth: the device's.  0 or -errno with *err. */
 int driver_queue_init(struct ringside_queue *q, unsigned depth, struct error *err) must_check;
 void driver_queue_fini(struct ringside_queue *q);
 

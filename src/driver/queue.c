@@ -275,7 +275,8 @@ static noinline_cold void disarm(struct ringside_queue *q)
 /* What woke us: the sleeper, or the caller's loop. */
 static int look_at_fds(struct ringside_queue *q, int64_t timeout_ns)
 {
-	struct timespec ts = {.tv_sec = timeout_ns / 1000000000, .tv_nsec = timeout_ns % 1000000000};
+	struct timespec ts = {.tv_sec = timeout_ns / 1000000000,
+			      .tv_nsec = timeout_ns % 1000000000};
 	struct epoll_event ev[DRIVER_WAIT_FDS];
 	int n = epoll_pwait2(q->epoll_fd, ev, DRIVER_WAIT_FDS, timeout_ns < 0 ? NULL : &ts, NULL);
 

@@ -72,9 +72,10 @@ static int parse_parts(struct uri *u, struct error *err)
 	int ret;
 
 	if (!path || path == u->text)
-		return error_set(err, -EINVAL,
-				 "target '%s' is not SCHEME:PATH, such as vhost-user-blk:/run/vm.sock",
-				 u->text);
+		return error_set(
+			err, -EINVAL,
+			"target '%s' is not SCHEME:PATH, such as vhost-user-blk:/run/vm.sock",
+			u->text);
 	*path++ = '\0';
 	u->scheme = u->text;
 	u->path = path;
