@@ -68,6 +68,7 @@ static void set_info(struct disk *d, const struct disk_config *config)
 			   !config->engine.read_only,
 		.write_zeroes = true,
 		.write_cache = e->caps & ENGINE_CAP_WRITE_CACHE,
+		.inline_io = e->caps & ENGINE_CAP_INLINE,
 	};
 }
 

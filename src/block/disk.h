@@ -32,6 +32,7 @@ struct disk_info {
 	bool discard;      /* discards reach the storage */
 	bool write_zeroes; /* always works (emulated where the engine cannot) */
 	bool write_cache;  /* a flush means something */
+	bool inline_io;    /* requests complete while they are submitted */
 };
 
 /*

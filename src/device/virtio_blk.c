@@ -7,6 +7,7 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -205,6 +206,7 @@ static int blk_queue_start(struct virtio_device *dev, unsigned index, struct vir
 		return -EIO;
 	}
 	q->dev = blk;
+	q->batch_most = disk_info(blk->disk)->inline_io ? VIRTIO_BLK_INLINE_BATCH : UINT_MAX;
 	q->vq = vq;
 	vq->queue.device = &virtio_blk_queue_ops;
 	vq->queue.device_data = q;

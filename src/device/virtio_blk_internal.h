@@ -47,6 +47,9 @@ struct virtio_blk_slot {
 	struct iovec inline_iov[VIRTIO_BLK_INLINE_IOV];
 };
 
+/* With an engine that is done at once: the driver works on what has ended while we take the rest. */
+#define VIRTIO_BLK_INLINE_BATCH 16u
+
 struct virtio_blk_queue {
 	struct virtio_blk *dev;
 	struct virtq *vq;
@@ -54,6 +57,7 @@ struct virtio_blk_queue {
 	struct virtio_blk_slot *slots;
 	struct virtio_blk_slot *free;
 	unsigned nslots, nfree;
+	unsigned batch_most; /* taken in a pass */
 	struct iovec *medium; /* nslots x VIRTIO_BLK_MEDIUM_IOV */
 	struct iovec *large;  /* VIRTIO_BLK_LARGE_IOVS x large_parts */
 	unsigned large_parts;

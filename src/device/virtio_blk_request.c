@@ -346,7 +346,9 @@ static int pop(struct virtio_blk_slot *s, struct virtq_chain *c)
 
 static unsigned queue_room(struct queue *base)
 {
-	return ((struct virtio_blk_queue *)base->device_data)->nfree;
+	struct virtio_blk_queue *q = base->device_data;
+
+	return MIN(q->nfree, q->batch_most);
 }
 
 static unsigned queue_handle(struct queue *base, unsigned max)

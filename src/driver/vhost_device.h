@@ -12,8 +12,17 @@
 #include "driver/vhost_client.h"
 #include "ring/virtq_driver.h"
 
-/* What a slot has in shared memory: what the driver writes (header) and the device answers. */
+/*
+ * What a request has in shared memory of its own.  The header lies beside the descriptors where the
+ * ring has indirect tables, and the status bytes of a queue lie together: cache lines that go back
+ * and forth are what a request costs.
+ */
 #define VHOST_SLOT_BYTES 64u
+struct vhost_slot_memory {
+	void *header; /* VIRTQ_DRIVER_HEADER_BYTES, for the device to read */
+	void *more;   /* VHOST_SLOT_BYTES, for both */
+	uint8_t *status;
+};
 
 struct vhost_device;
 struct vhost_queue;
@@ -24,12 +33,13 @@ struct vhost_kind {
 	unsigned config_bytes; /* of the configuration space that is read */
 	/* Fills in dev->base.info from the configuration space. */
 	int (*read_config)(struct vhost_device *dev, const void *config, struct error *err);
-	/* Buffers of a request, in order; slot_memory is its own.  Room for max_segments + 2.
-	 * Returns 0 and the numbers, or an error. */
-	int (*fill)(struct vhost_queue *q, const struct driver_request *req, void *slot_memory,
-		    struct virtq_buf *bufs, unsigned *out_num, unsigned *in_num);
-	/* The result of a request that has completed; negative errno. */
-	int (*finish)(const void *slot_memory);
+	/* Buffers of a request, in order.  Room for max_segments + 2.  Returns 0 and the numbers,
+	 * or an error. */
+	int (*fill)(struct vhost_queue *q, const struct driver_request *req,
+		    const struct vhost_slot_memory *memory, struct virtq_buf *bufs,
+		    unsigned *out_num, unsigned *in_num);
+	/* The result of a request that has completed; negative errno.  No header any more. */
+	int (*finish)(const struct vhost_slot_memory *memory);
 };
 
 /* Memory that the server has.  Both halves know it by our address. */
@@ -67,7 +77,8 @@ struct vhost_queue {
 	struct ringside_queue base;
 	struct vhost_device *dev;
 	struct virtq_driver vd;
-	char *slot_memory; /* VHOST_SLOT_BYTES each */
+	char *slot_memory; /* VHOST_SLOT_BYTES and a header each */
+	uint8_t *statuses; /* one each */
 	const struct vhost_region *last_region;
 	int kick_fd, call_fd;
 	unsigned index; /* the server's */

@@ -15,17 +15,24 @@
 #include "spec/virtio.h"
 
 /* A ring that most servers take; a request without an indirect table needs three descriptors. */
-#define RING_MOST 1024u
-#define BUFS_MOST 1024u
+#define RING_MOST  1024u
+#define BUFS_MOST  1024u
+#define CACHE_LINE 64u
 
 static struct vhost_queue *queue_of(struct ringside_queue *base)
 {
 	return container_of(base, struct vhost_queue, base);
 }
 
-static void *slot_memory(const struct vhost_queue *q, const struct driver_slot *s)
+#define SLOT_STRIDE (VHOST_SLOT_BYTES + VIRTQ_DRIVER_HEADER_BYTES)
+
+static struct vhost_slot_memory slot_memory(const struct vhost_queue *q,
+					    const struct driver_slot *s)
 {
-	return q->slot_memory + (size_t)s->index * VHOST_SLOT_BYTES;
+	char *own = q->slot_memory + (size_t)s->index * SLOT_STRIDE;
+
+	return (struct vhost_slot_memory){
+		.header = own + VHOST_SLOT_BYTES, .more = own, .status = &q->statuses[s->index]};
 }
 
 static bool buffers_known(struct vhost_queue *q, const struct driver_request *req)
@@ -41,13 +48,17 @@ static int vhost_put(struct ringside_queue *base, const struct driver_request *r
 		     struct driver_slot *slot)
 {
 	struct vhost_queue *q = queue_of(base);
+	struct vhost_slot_memory memory = slot_memory(q, slot);
+	void *header = virtq_driver_header(&q->vd);
 	struct virtq_buf bufs[BUFS_MOST];
 	unsigned out_num, in_num;
 	int ret;
 
 	if (unlikely(!buffers_known(q, req)))
 		return -EFAULT;
-	ret = q->dev->kind->fill(q, req, slot_memory(q, slot), bufs, &out_num, &in_num);
+	if (header)
+		memory.header = header;
+	ret = q->dev->kind->fill(q, req, &memory, bufs, &out_num, &in_num);
 	if (unlikely(ret < 0))
 		return ret;
 	slot->in_bytes = 0;
@@ -76,6 +87,7 @@ static bool vhost_tell(struct ringside_queue *base)
 static int vhost_take(struct ringside_queue *base, struct driver_slot **slot, int *result)
 {
 	struct vhost_queue *q = queue_of(base);
+	struct vhost_slot_memory memory;
 	uint32_t written_bytes;
 	void *cookie;
 	int ret = virtq_driver_take(&q->vd, &cookie, &written_bytes);
@@ -86,7 +98,8 @@ static int vhost_take(struct ringside_queue *base, struct driver_slot **slot, in
 	/* 2.7.8: it cannot have written more than there was room for. */
 	if (unlikely(written_bytes > (*slot)->in_bytes))
 		return -EPROTO;
-	*result = q->dev->kind->finish(slot_memory(q, *slot));
+	memory = slot_memory(q, *slot);
+	*result = q->dev->kind->finish(&memory);
 	return 1;
 }
 
@@ -154,12 +167,13 @@ static size_t ring_bytes(const struct vhost_device *dev)
 
 size_t vhost_queue_memory_bytes(const struct vhost_device *dev)
 {
-	return ring_bytes(dev) + (size_t)dev->base.info.depth * VHOST_SLOT_BYTES;
+	return ring_bytes(dev) + align_up((size_t)dev->base.info.depth * SLOT_STRIDE, CACHE_LINE);
 }
 
 static int init_ring(struct vhost_queue *q, void *memory, struct error *err)
 {
 	struct vhost_device *dev = q->dev;
+	struct virtq_driver_layout at;
 	struct virtq_driver_config config = {
 		.size = ring_size(dev),
 		.table_len = table_len(dev),
@@ -172,7 +186,9 @@ static int init_ring(struct vhost_queue *q, void *memory, struct error *err)
 
 	if (ret < 0)
 		return ret;
-	q->slot_memory = (char *)memory + ring_bytes(dev);
+	virtq_driver_layout(config.size, config.table_len, &at);
+	q->statuses = (uint8_t *)memory + at.status_offset;
+	q->slot_memory = (char *)memory + at.len_bytes;
 	q->base = (struct ringside_queue){
 		.ops = &vhost_queue_ops,
 		.dev = &dev->base,

@@ -12,14 +12,8 @@
 
 #define SECTOR 512u
 
-/* Header, status and discard segment of a request share a cache line: it goes to the device and
- * comes back once. */
-struct blk_slot {
-	struct virtio_blk_outhdr header;
-	struct virtio_blk_discard_write_zeroes segment;
-	uint8_t status;
-};
-static_assert(sizeof(struct blk_slot) <= VHOST_SLOT_BYTES, "slot");
+static_assert(sizeof(struct virtio_blk_outhdr) <= VIRTQ_DRIVER_HEADER_BYTES, "header");
+static_assert(sizeof(struct virtio_blk_discard_write_zeroes) <= VHOST_SLOT_BYTES, "segment");
 
 /* No device writes this one. */
 #define STATUS_NONE 0xff
@@ -84,43 +78,43 @@ static struct virtq_buf buffer(const void *addr, size_t len_bytes)
 	return (struct virtq_buf){.iova = (uintptr_t)addr, .len_bytes = (uint32_t)len_bytes};
 }
 
-static void fill_segment(struct blk_slot *slot, const struct driver_request *req)
+static struct virtq_buf fill_segment(void *memory, const struct driver_request *req)
 {
-	slot->segment.sector = htole64(req->offset_bytes / SECTOR);
-	slot->segment.num_sectors = htole32((uint32_t)(req->len_bytes / SECTOR));
-	slot->segment.flags = htole32(req->may_unmap ? VIRTIO_BLK_WRITE_ZEROES_FLAG_UNMAP : 0);
+	struct virtio_blk_discard_write_zeroes *segment = memory;
+
+	segment->sector = htole64(req->offset_bytes / SECTOR);
+	segment->num_sectors = htole32((uint32_t)(req->len_bytes / SECTOR));
+	segment->flags = htole32(req->may_unmap ? VIRTIO_BLK_WRITE_ZEROES_FLAG_UNMAP : 0);
+	return buffer(segment, sizeof(*segment));
 }
 
-static int blk_fill(struct vhost_queue *q, const struct driver_request *req, void *slot_memory,
-		    struct virtq_buf *bufs, unsigned *out_num, unsigned *in_num)
+static int blk_fill(struct vhost_queue *q, const struct driver_request *req,
+		    const struct vhost_slot_memory *memory, struct virtq_buf *bufs,
+		    unsigned *out_num, unsigned *in_num)
 {
-	struct blk_slot *slot = slot_memory;
+	struct virtio_blk_outhdr *header = memory->header;
 	bool segment = req->op == DRIVER_DISCARD || req->op == DRIVER_WRITE_ZEROES;
 	unsigned n = 0;
 
-	slot->header.type = htole32(types[req->op]);
-	slot->header.ioprio = 0;
+	header->type = htole32(types[req->op]);
+	header->ioprio = 0;
 	/* 5.2.6: sector means something for reads and writes only. */
-	slot->header.sector = segment ? 0 : htole64(req->offset_bytes / SECTOR);
-	slot->status = STATUS_NONE;
-	bufs[n++] = buffer(&slot->header, sizeof(slot->header));
-	if (segment) {
-		fill_segment(slot, req);
-		bufs[n++] = buffer(&slot->segment, sizeof(slot->segment));
-	}
+	header->sector = segment ? 0 : htole64(req->offset_bytes / SECTOR);
+	*memory->status = STATUS_NONE;
+	bufs[n++] = buffer(header, sizeof(*header));
+	if (segment)
+		bufs[n++] = fill_segment(memory->more, req);
 	for (unsigned i = 0; i < req->iovcnt; i++)
 		bufs[n++] = buffer(req->iov[i].iov_base, req->iov[i].iov_len);
 	*out_num = req->op == DRIVER_READ || req->op == DRIVER_GET_ID ? 1 : n;
-	bufs[n++] = buffer(&slot->status, sizeof(slot->status));
+	bufs[n++] = buffer(memory->status, 1);
 	*in_num = n - *out_num;
 	return 0;
 }
 
-static int blk_finish(const void *slot_memory)
+static int blk_finish(const struct vhost_slot_memory *memory)
 {
-	const struct blk_slot *slot = slot_memory;
-
-	switch (slot->status) {
+	switch (*memory->status) {
 	case VIRTIO_BLK_S_OK:
 		return 0;
 	case VIRTIO_BLK_S_UNSUPP:

@@ -48,7 +48,8 @@ static int memory_open(const struct engine_config *config, struct engine **out,
 		.max_iov = 1024,
 		.max_transfer_bytes = 1u << 30,
 		/* Memory is not reserved: nothing is lost by unmapping what should be kept. */
-		.caps = ENGINE_CAP_DISCARD | ENGINE_CAP_WRITE_ZEROES | ENGINE_CAP_ZERO_NO_UNMAP,
+		.caps = ENGINE_CAP_DISCARD | ENGINE_CAP_WRITE_ZEROES | ENGINE_CAP_ZERO_NO_UNMAP |
+			ENGINE_CAP_INLINE,
 	};
 	*out = e;
 	return 0;

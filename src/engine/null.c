@@ -32,7 +32,8 @@ static int null_open(const struct engine_config *config, struct engine **out,
 		.discard_granularity = 512,
 		.max_iov = 1024,
 		.max_transfer_bytes = 1u << 30,
-		.caps = ENGINE_CAP_DISCARD | ENGINE_CAP_WRITE_ZEROES | ENGINE_CAP_ZERO_NO_UNMAP,
+		.caps = ENGINE_CAP_DISCARD | ENGINE_CAP_WRITE_ZEROES | ENGINE_CAP_ZERO_NO_UNMAP |
+			ENGINE_CAP_INLINE,
 	};
 	*out = e;
 	return 0;

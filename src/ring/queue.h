@@ -20,7 +20,7 @@ enum queue_state {
 
 struct queue_stats {
 	uint64_t requests; /* completed */
-	uint64_t batches;  /* used-index stores (flushes that published something) */
+	uint64_t batches;  /* flushes that published something */
 	uint64_t kicks_received;
 	uint64_t calls_sent;
 	uint64_t calls_suppressed; /* flushes that published and did not call */

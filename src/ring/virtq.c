@@ -167,10 +167,11 @@ int virtq_start(struct virtq *vq, const struct virtq_config *config, struct erro
 	vq->call.fd = config->call_fd;
 	vq->err.fd = config->err_fd;
 	vq->last_avail_idx = vq->seen_avail_idx = config->last_avail_idx;
+	vq->heads_count = 0;
 	/* Not where we left off: another driver may have made this ring anew.  relaxed: the start
 	 * message comes after the driver's set-up. */
 	vq->used_idx = le16toh(atomic_load_relaxed(&vq->used->idx));
-	vq->published_used_idx = vq->used_idx;
+	vq->published_used_idx = vq->flushed_used_idx = vq->used_idx;
 	vq->call_owed = 0;
 	vq->signalled_valid = false;
 	vq->broken_why = NULL;
@@ -282,6 +283,34 @@ static int next_available(struct virtq *vq)
 	return 1;
 }
 
+/* Tables of descriptors that will be wanted soon.  A hint: what the ring says is checked when it is
+ * taken. */
+static void prefetch_tables(const struct virtq *vq)
+{
+	for (unsigned i = 1; i < vq->heads_count; i++) {
+		const struct vring_desc *d = &vq->desc[vq->heads[i] & vq->mask];
+		/* relaxed: as when it is taken */
+		uint64_t gpa = le64toh(atomic_load_relaxed(&d->addr));
+		void *host = guest_memory_host(vq->mem->mem, gpa, 1, GUEST_READ);
+
+		if (host)
+			__builtin_prefetch(host);
+	}
+}
+
+static void copy_heads(struct virtq *vq)
+{
+	uint16_t n = (uint16_t)(vq->seen_avail_idx - vq->last_avail_idx);
+
+	vq->heads_idx = vq->last_avail_idx;
+	vq->heads_count = MIN(n, (uint16_t)VIRTQ_HEADS);
+	/* relaxed: the acquire of the index covers the entries [VQ1] */
+	for (unsigned i = 0; i < vq->heads_count; i++)
+		vq->heads[i] = le16toh(
+			atomic_load_relaxed(&vq->avail->ring[(vq->heads_idx + i) & vq->mask]));
+	prefetch_tables(vq);
+}
+
 int virtq_pop(struct virtq *vq, struct virtq_chain *chain)
 {
 	uint16_t head;
@@ -289,8 +318,9 @@ int virtq_pop(struct virtq *vq, struct virtq_chain *chain)
 
 	if (ret <= 0)
 		return ret;
-	/* relaxed: the acquire of the index covers the entry [VQ1] */
-	head = le16toh(atomic_load_relaxed(&vq->avail->ring[vq->last_avail_idx & vq->mask]));
+	if ((uint16_t)(vq->last_avail_idx - vq->heads_idx) >= vq->heads_count)
+		copy_heads(vq);
+	head = vq->heads[(uint16_t)(vq->last_avail_idx - vq->heads_idx)];
 	if (unlikely(head >= vq->size)) {
 		break_ring(vq, "the avail ring names a descriptor beyond the table");
 		return -EPROTO;
@@ -307,6 +337,17 @@ int virtq_pop(struct virtq *vq, struct virtq_chain *chain)
 	return 1;
 }
 
+static void publish(struct virtq *vq)
+{
+	/* [VQ2] pairs with the driver's acquire: elements, status and data before the index */
+	atomic_store_release(&vq->used->idx, htole16(vq->used_idx));
+	vq->published_used_idx = vq->used_idx;
+}
+
+/* So many completions of a long batch are shown to a driver that looks, while we go on with the
+ * rest; whether to call one that sleeps is asked at the end.  About a cache line of elements. */
+#define PUBLISH_EVERY 8u
+
 void virtq_push(struct virtq *vq, struct virtq_token *token, uint32_t written_bytes)
 {
 	struct virtq_mem *vm = token->vm;
@@ -318,6 +359,8 @@ void virtq_push(struct virtq *vq, struct virtq_token *token, uint32_t written_by
 		atomic_store_relaxed(&elem->id, htole32(token->head));
 		atomic_store_relaxed(&elem->len, htole32(written_bytes));
 		vq->used_idx++;
+		if ((uint16_t)(vq->used_idx - vq->published_used_idx) >= PUBLISH_EVERY)
+			publish(vq);
 	}
 	if (!vq->batch_end_ns)
 		vq->batch_end_ns = clock_now_ns();
@@ -369,11 +412,10 @@ static void call_if_wanted(struct virtq *vq)
 void virtq_flush(struct virtq *vq)
 {
 	vq->batch_end_ns = 0;
-	if (vq->desc && vq->used_idx != vq->published_used_idx) {
-		/* [VQ2] pairs with the driver's acquire: elements, status and data before the index
-		 */
-		atomic_store_release(&vq->used->idx, htole16(vq->used_idx));
-		vq->published_used_idx = vq->used_idx;
+	if (vq->desc && vq->used_idx != vq->flushed_used_idx) {
+		if (vq->used_idx != vq->published_used_idx)
+			publish(vq);
+		vq->flushed_used_idx = vq->used_idx;
 		atomic_stat_add(&vq->queue.stats.batches, 1);
 		vq->call_owed++;
 	}

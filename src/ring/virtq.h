@@ -58,6 +58,8 @@ struct virtq_chain {
 	struct virtq_token token;
 };
 
+#define VIRTQ_HEADS 16
+
 struct virtq_config {
 	uint16_t size; /* 1..32768, a power of two */
 	uint16_t last_avail_idx;
@@ -82,8 +84,14 @@ struct virtq {
 	uint16_t mask;
 	uint16_t last_avail_idx; /* next entry to take; runs freely */
 	uint16_t seen_avail_idx; /* the driver's index when last looked at */
-	uint16_t used_idx;       /* next entry to write; runs freely */
-	uint16_t published_used_idx;
+	/* Entries of the avail ring from heads_idx on, copied at once: the driver goes on writing
+	 * into the same cache line. */
+	uint16_t heads_idx;
+	uint16_t heads_count;
+	uint16_t heads[VIRTQ_HEADS];
+	uint16_t used_idx;           /* next entry to write; runs freely */
+	uint16_t published_used_idx; /* what the driver can see */
+	uint16_t flushed_used_idx;   /* published when we last thought about a call */
 	uint16_t signalled_used_idx;
 	bool signalled_valid; /* false after a start: then one call is owed whatever used_event says
 			       */

@@ -21,10 +21,20 @@ struct virtq_driver_slot {
 	void *cookie;
 	uint16_t next; /* of the free list, or of the chain that is in flight */
 	uint16_t ndesc;
+	uint16_t table_count; /* the descriptor refers to its table of so many already; 0: it does
+				 not */
 	bool in_flight;
 };
 
 #define CACHE_LINE 64
+
+static size_t table_bytes(uint16_t table_len)
+{
+	if (!table_len)
+		return 0;
+	return align_up(VIRTQ_DRIVER_HEADER_BYTES + table_len * sizeof(struct vring_desc),
+			CACHE_LINE);
+}
 
 void virtq_driver_layout(uint16_t size, uint16_t table_len, struct virtq_driver_layout *out)
 {
@@ -36,8 +46,10 @@ void virtq_driver_layout(uint16_t size, uint16_t table_len, struct virtq_driver_
 	at += sizeof(struct vring_avail) + n * sizeof(uint16_t) + sizeof(uint16_t);
 	out->used_offset = at = align_up(at, CACHE_LINE);
 	at += sizeof(struct vring_used) + n * sizeof(struct vring_used_elem) + sizeof(uint16_t);
+	out->status_offset = at;
+	at += n;
 	out->tables_offset = at = align_up(at, CACHE_LINE);
-	at += n * table_len * sizeof(struct vring_desc);
+	at += n * table_bytes(table_len);
 	out->len_bytes = align_up(at, CACHE_LINE);
 }
 
@@ -53,8 +65,9 @@ static void map_parts(struct virtq_driver *vd, const struct virtq_driver_config 
 	vd->used = (struct vring_used *)(base + at.used_offset);
 	vd->used_event = &vd->avail->ring[config->size];
 	vd->avail_event = (uint16_t *)&vd->used->ring[config->size];
-	vd->tables = (struct vring_desc *)(base + at.tables_offset);
+	vd->tables = base + at.tables_offset;
 	vd->tables_iova = config->memory_iova + at.tables_offset;
+	vd->table_bytes = table_bytes(config->table_len);
 }
 
 int virtq_driver_init(struct virtq_driver *vd, const struct virtq_driver_config *config,
@@ -138,15 +151,24 @@ static void release_slots(struct virtq_driver *vd, uint16_t head)
 static void fill_indirect(struct virtq_driver *vd, uint16_t head, const struct virtq_buf *bufs,
 			  unsigned out_num, unsigned n)
 {
-	size_t first = (size_t)head * vd->table_len;
-	struct vring_desc *table = &vd->tables[first], *ref = &vd->desc[head];
+	size_t at = head * vd->table_bytes + VIRTQ_DRIVER_HEADER_BYTES;
+	struct vring_desc *table = (struct vring_desc *)(vd->tables + at), *ref = &vd->desc[head];
 
 	for (unsigned i = 0; i < n; i++)
 		fill(&table[i], &bufs[i], i >= out_num, i + 1 < n, (uint16_t)(i + 1));
-	ref->addr = htole64(vd->tables_iova + first * sizeof(*table));
+	/* Mostly as it was: then the device has it in its cache, and keeps it. */
+	if (vd->slots[head].table_count == n)
+		return;
+	vd->slots[head].table_count = (uint16_t)n;
+	ref->addr = htole64(vd->tables_iova + at);
 	ref->len = htole32((uint32_t)(n * sizeof(*table)));
 	ref->flags = htole16(VRING_DESC_F_INDIRECT);
 	ref->next = 0;
+}
+
+void *virtq_driver_header(const struct virtq_driver *vd)
+{
+	return vd->table_len && vd->nfree ? vd->tables + vd->free_slot * vd->table_bytes : NULL;
 }
 
 int virtq_driver_put(struct virtq_driver *vd, const struct virtq_buf *bufs, unsigned out_num,
@@ -174,6 +196,7 @@ int virtq_driver_put(struct virtq_driver *vd, const struct virtq_buf *bufs, unsi
 		for (unsigned i = 0; i < n; i++) {
 			uint16_t next = vd->slots[at].next;
 
+			vd->slots[at].table_count = 0;
 			fill(&vd->desc[at], &bufs[i], i >= out_num, i + 1 < n,
 			     i + 1 < n ? next : 0);
 			at = next;

@@ -34,7 +34,10 @@ struct virtq_driver_layout {
 	size_t desc_offset;
 	size_t avail_offset;
 	size_t used_offset;
-	size_t tables_offset; /* a table of indirect descriptors for each descriptor of the ring */
+	size_t status_offset; /* a byte for each descriptor, the caller's, for the device to write:
+			       * with a small ring, in the cache line of the used ring */
+	size_t tables_offset; /* a table of indirect descriptors for each descriptor of the ring,
+			       * with a header before it */
 	size_t len_bytes;     /* of the whole block */
 };
 
@@ -68,8 +71,9 @@ struct virtq_driver {
 	struct vring_used *used;
 	uint16_t *used_event;  /* when we want to be called */
 	uint16_t *avail_event; /* when the device wants to be kicked */
-	struct vring_desc *tables;
+	char *tables;
 	uint64_t tables_iova;
+	size_t table_bytes; /* from one to the next, header and all */
 
 	uint16_t size;
 	uint16_t mask;
@@ -89,10 +93,17 @@ struct virtq_driver {
 	struct virtq_driver_stats stats;
 };
 
+/* Bytes before an indirect table that are the request's own: the device reads them and the first
+ * three descriptors in one cache line. */
+#define VIRTQ_DRIVER_HEADER_BYTES 16u
+
 /* Writes an empty ring into config->memory.  0; -EINVAL or -ENOMEM with *err. */
 int virtq_driver_init(struct virtq_driver *vd, const struct virtq_driver_config *config,
 		      struct error *err) must_check;
 void virtq_driver_fini(struct virtq_driver *vd);
+
+/* The header of the request that is put next; NULL if the ring has no tables or no room. */
+void *virtq_driver_header(const struct virtq_driver *vd);
 
 /*
  * Writes one request: out_num buffers that the device reads, then in_num that it writes.  Several

@@ -90,7 +90,9 @@ static void test_full_ring(void **state)
 					virtq_push(&rig.vq, &chain.token, i);
 				}
 				assert_int_equal(pop(), 0);
-				assert_int_equal(ring_rig_used_idx(&rig), first);
+				/* Of a long batch some are to be seen already. */
+				assert_int_equal(ring_rig_used_idx(&rig),
+						 (uint16_t)(first + size - size % 8));
 				defer_end();
 				assert_int_equal(ring_rig_used_idx(&rig), (uint16_t)(first + size));
 				ring_rig_used(&rig, (uint16_t)(first + size - 1), &id, &len);
