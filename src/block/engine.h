@@ -23,7 +23,7 @@ enum engine_caps {
 	ENGINE_CAP_FUA = 1 << 3,           /* BLK_FUA on writes (RWF_DSYNC).  Without it the flag
 					    * is seen only where there is no cache: ignore it */
 	ENGINE_CAP_WRITE_CACHE = 1 << 4,   /* completed writes may be lost before a flush */
-	ENGINE_CAP_INLINE = 1 << 5,        /* completes in submit_batch: a large batch saves nothing */
+	ENGINE_CAP_INLINE = 1 << 5,        /* completes in submit_batch: no use in large ones */
 };
 
 struct engine_ops;

@@ -47,7 +47,7 @@ struct virtio_blk_slot {
 	struct iovec inline_iov[VIRTIO_BLK_INLINE_IOV];
 };
 
-/* With an engine that is done at once: the driver works on what has ended while we take the rest. */
+/* With an engine that is done at once: the driver works on what has ended while we take more. */
 #define VIRTIO_BLK_INLINE_BATCH 16u
 
 struct virtio_blk_queue {

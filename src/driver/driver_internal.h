@@ -7,8 +7,8 @@
  * in flight, and call the transport.  A queue belongs to its one thread; a device's fields are
  * constant after open but for what its transport guards itself.
  */
-#ifndef DRIVER_INTERNAL_H
-#define DRIVER_INTERNAL_H
+#ifndef DRIVER_DRIVER_INTERNAL_H
+#define DRIVER_DRIVER_INTERNAL_H
 
 #include "base/compiler.h"
 #include "base/error.h"
