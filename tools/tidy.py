@@ -41,7 +41,7 @@ ROOMS = {
     'driver': ['base', 'spec', 'proto', 'mem', 'loop/poll_policy.h', 'loop/wake_cost.h',
                'ring/virtq_driver.h',
                'ring/nvme_qpair.h', 'ring/event_idx.h', 'ring/notifier.h', 'ringside'],
-    'bench': ['ringside', 'base/histogram.h', 'base/clock.h'],
+    'bench': ['ringside', 'base'],
     'cli': ['base', 'ringside', 'daemon/commands.h', 'bench/bench.h', 'control/client.h'],
     'ringside': [],
 }
@@ -112,6 +112,8 @@ DATA_PATH = {
     'src/block/bounce.c': 'bounce_init',
     'src/block/fallback.c': '',
     'src/engine/io_uring_submit.c': '',
+    'src/bench/job.c': 'job_init|job_fini',
+    'src/bench/verify.c': 'verify_region_init|verify_region_fini',
 }
 
 # ---- atomics
