@@ -147,8 +147,8 @@ RINGSIDE_API struct ringside_queue *ringside_queue(struct ringside_device *dev, 
  * memory belong to the request until then (the iovec array itself does not).
  *
  * 0, or nothing was put: -EAGAIN (the ring is full: come again after a completion), -EINVAL (not a
- * multiple of the block, no or too many segments), -ERANGE (beyond the end, or longer than the
- * device takes), -EFAULT (not in memory that the server has), -EROFS, -EOPNOTSUPP, or the error
+ * multiple of the block, no, empty or too many segments), -ERANGE (beyond the end, or longer than
+ * the device takes), -EFAULT (not in memory that the server has), -EROFS, -EOPNOTSUPP, or the error
  * that broke the queue (see ringside_poll()).
  */
 RINGSIDE_API int ringside_read(struct ringside_queue *q, uint64_t offset_bytes, void *buf,

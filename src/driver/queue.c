@@ -109,6 +109,9 @@ static int put_data(struct ringside_queue *q, struct driver_request *req, void *
 	if (unlikely(!req->iovcnt || req->iovcnt > info->max_segments))
 		return -EINVAL;
 	for (unsigned i = 0; i < req->iovcnt; i++) {
+		/* A descriptor of no bytes breaks the whole device at some servers. */
+		if (unlikely(!req->iov[i].iov_len))
+			return -EINVAL;
 		if (unlikely(__builtin_add_overflow(req->len_bytes, req->iov[i].iov_len,
 						    &req->len_bytes)))
 			return -ERANGE;
