@@ -9,6 +9,7 @@
 
 #include "base/compiler.h"
 #include "base/log.h"
+#include "bench/bench.h"
 #include "daemon/commands.h"
 
 static const struct command {
@@ -20,6 +21,8 @@ static const struct command {
 	{"serve", command_serve, command_serve_help, "serve disk images to virtual machines"},
 	{"vhost-user-blk", command_vhost_user_blk, command_vhost_user_blk_help,
 	 "the same for one disk, with the options that QEMU's conventions ask for"},
+	{"bench", command_bench, command_bench_help,
+	 "measure disk servers, as a virtual machine would use them"},
 };
 
 static const struct command *find_command(const char *name)
