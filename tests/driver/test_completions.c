@@ -191,7 +191,11 @@ static void test_descriptor(void **state)
 	for (unsigned round = 0; round < 100; round++) {
 		put_reads(1);
 		assert_false(ringside_arm(q));
-		assert_false(readable(fd, 0));
+		/* The server calls once when a queue starts; a look takes that away. */
+		while (readable(fd, 0)) {
+			assert_int_equal(ringside_poll(q, done, 4), 0);
+			assert_false(ringside_arm(q));
+		}
 		ringside_submit(q);
 		assert_true(readable(fd, -1));
 		/* Counting does not take the notification away from the loop. */
@@ -199,8 +203,8 @@ static void test_descriptor(void **state)
 			drv_stats(q);
 		assert_true(readable(fd, 0));
 		assert_int_equal(ringside_poll(q, done, 4), 1);
-		assert_false(readable(fd, 0));
 	}
+	assert_false(readable(fd, 0));
 	/* Arming when it is there already says so. */
 	put_reads(1);
 	ringside_submit(q);
