@@ -77,8 +77,9 @@ struct vhost_queue {
 	struct ringside_queue base;
 	struct vhost_device *dev;
 	struct virtq_driver vd;
-	char *slot_memory; /* VHOST_SLOT_BYTES and a header each */
-	uint8_t *statuses; /* one each */
+	char *slot_memory;                        /* VHOST_SLOT_BYTES and a header each */
+	uint8_t *statuses;                        /* one each */
+	const struct vhost_regions *last_regions; /* of which last_region is one */
 	const struct vhost_region *last_region;
 	int kick_fd, call_fd;
 	unsigned index; /* the server's */

@@ -6,6 +6,7 @@
  * Control: under the device's lock.  Data: vhost_memory_has(), without it.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/memfd.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,19 +20,25 @@
 
 #define HUGEPAGE_BYTES (2u << 20)
 
+static bool region_has(const struct vhost_region *r, uintptr_t start, size_t len_bytes)
+{
+	return start >= r->start && start < r->end && len_bytes <= r->end - start;
+}
+
 bool vhost_memory_has(struct vhost_queue *q, const void *addr, size_t len_bytes)
 {
-	uintptr_t start = (uintptr_t)addr;
-	const struct vhost_region *r = q->last_region;
-	const struct vhost_regions *all;
-
-	if (likely(r && start >= r->start && start < r->end && len_bytes <= r->end - start))
-		return true;
 	/* [DRV1] pairs with the release when a table is published */
-	all = atomic_load_acquire(&q->dev->regions);
+	const struct vhost_regions *all = atomic_load_acquire(&q->dev->regions);
+	const struct vhost_region *r = q->last_region;
+	uintptr_t start = (uintptr_t)addr;
+
+	/* One of an older table may have been freed. */
+	if (likely(all == q->last_regions && region_has(r, start, len_bytes)))
+		return true;
 	for (unsigned i = 0; all && i < all->count; i++) {
 		r = &all->regions[i];
-		if (start >= r->start && start < r->end && len_bytes <= r->end - start) {
+		if (region_has(r, start, len_bytes)) {
+			q->last_regions = all;
 			q->last_region = r;
 			return true;
 		}
@@ -71,28 +78,43 @@ static struct vhost_user_memory_region wire_region(const struct vhost_region *r)
 						 .mmap_offset = r->offset_bytes};
 }
 
+/*
+ * A server that does not acknowledge may see a request in its ring before it has read of the memory
+ * that the request uses; that it answers another message says that it has read this one.
+ */
+static int wait_until_read(struct vhost_device *dev, int ret, struct error *err)
+{
+	uint64_t features;
+
+	if (ret < 0 || dev->client.reply_ack)
+		return ret;
+	return vhost_client_get_u64(&dev->client, VHOST_USER_GET_FEATURES, &features, err);
+}
+
 static int send_one(struct vhost_device *dev, uint32_t request, const struct vhost_region *r,
 		    struct error *err)
 {
 	union vhost_user_payload p = {.single = {.region = wire_region(r)}};
 	bool add = request == VHOST_USER_ADD_MEM_REG;
+	int ret = vhost_client_set(&dev->client, request, &p, sizeof(p.single), &r->fd, add ? 1 : 0,
+				   err);
 
-	return vhost_client_set(&dev->client, request, &p, sizeof(p.single), &r->fd, add ? 1 : 0,
-				err);
+	return wait_until_read(dev, ret, err);
 }
 
 static int send_table(struct vhost_device *dev, const struct vhost_regions *all, struct error *err)
 {
 	union vhost_user_payload p = {.memory = {.nregions = all->count}};
-	int fds[VHOST_USER_MAX_TABLE_REGIONS];
+	int fds[VHOST_USER_MAX_TABLE_REGIONS], ret;
 
 	for (unsigned i = 0; i < all->count; i++) {
 		p.memory.regions[i] = wire_region(&all->regions[i]);
 		fds[i] = all->regions[i].fd;
 	}
-	return vhost_client_set(&dev->client, VHOST_USER_SET_MEM_TABLE, &p,
-				(uint32_t)(8 + all->count * sizeof(p.memory.regions[0])), fds,
-				all->count, err);
+	ret = vhost_client_set(&dev->client, VHOST_USER_SET_MEM_TABLE, &p,
+			       (uint32_t)(8 + all->count * sizeof(p.memory.regions[0])), fds,
+			       all->count, err);
+	return wait_until_read(dev, ret, err);
 }
 
 static int check_new(const struct vhost_device *dev, const struct vhost_region *r,
@@ -163,26 +185,24 @@ static int map(int fd, size_t len_bytes, void **out, struct error *err)
 	return 0;
 }
 
-/* fd and mapping; huge pages only if there are any. */
-static int get_memory(struct vhost_device *dev, size_t *len_bytes, int *fd, void **out,
-		      struct error *err)
+/* fd and mapping; *huge becomes false if there are no huge pages. */
+static int get_memory(bool *huge, size_t *len_bytes, int *fd, void **out, struct error *err)
 {
-	bool huge = dev->base.info.hugepages;
-	size_t page = huge ? HUGEPAGE_BYTES : (size_t)sysconf(_SC_PAGESIZE);
+	size_t page = *huge ? HUGEPAGE_BYTES : (size_t)sysconf(_SC_PAGESIZE);
 	size_t len = align_up(*len_bytes, page);
 	int ret;
 
-	*fd = memfd(len, huge, err);
+	*fd = memfd(len, *huge, err);
 	ret = *fd < 0 ? *fd : map(*fd, len, out, err);
 	if (ret == 0) {
 		*len_bytes = len;
 		return 0;
 	}
 	fd_close(fd);
-	if (!huge)
+	if (!*huge)
 		return ret;
-	dev->base.info.hugepages = false;
-	return get_memory(dev, len_bytes, fd, out, err);
+	*huge = false;
+	return get_memory(huge, len_bytes, fd, out, err);
 }
 
 int vhost_memory_alloc(struct ringside_device *base, size_t len_bytes, void **out,
@@ -190,13 +210,17 @@ int vhost_memory_alloc(struct ringside_device *base, size_t len_bytes, void **ou
 {
 	struct vhost_device *dev = container_of(base, struct vhost_device, base);
 	struct vhost_region r = {.fd = -1, .lent = true};
+	bool huge = dev->base.info.hugepages;
 	int ret;
 
 	if (!len_bytes || len_bytes > SIZE_MAX / 2)
 		return error_set(err, -EINVAL, "memory of %zu bytes", len_bytes);
-	ret = get_memory(dev, &len_bytes, &r.fd, out, err);
+	ret = get_memory(&huge, &len_bytes, &r.fd, out, err);
 	if (ret < 0)
 		return ret;
+	/* The first piece says what the device is; that does not change under other threads. */
+	if (out == &dev->ring_memory)
+		dev->base.info.hugepages = huge;
 	r.start = (uintptr_t)*out;
 	r.end = r.start + len_bytes;
 	ret = add_region(dev, &r, err);
@@ -220,7 +244,7 @@ int vhost_memory_map(struct ringside_device *base, void *addr, size_t len_bytes,
 	    !checked_add(r.start, len_bytes, &r.end))
 		return error_set(err, -EINVAL, "memory at %p, %zu bytes, is not of whole pages",
 				 addr, len_bytes);
-	r.fd = dup(fd); /* a table that is sent whole needs it again */
+	r.fd = fcntl(fd, F_DUPFD_CLOEXEC, 3); /* a table that is sent whole needs it again */
 	if (r.fd < 0)
 		return error_set(err, -errno, "memory descriptor %d: %s", fd, strerror(errno));
 	ret = add_region(dev, &r, err);

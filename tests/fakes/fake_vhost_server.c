@@ -370,6 +370,7 @@ static uint64_t set_memory(struct fake_vhost *f, const struct message *m, const 
 			ok = add_region(f, &m->p.memory.regions[i], fds[i]);
 	}
 	find_rings(f);
+	atomic_store_relaxed(&f->known_regions, f->nregions); /* relaxed: nothing goes with it */
 	return !ok;
 }
 

@@ -102,7 +102,8 @@ struct fake_vhost {
 	char *disk;
 	uint64_t disk_bytes;
 
-	/* For the test, when the server has been stopped or is known to be quiet. */
+	unsigned known_regions; /* nregions, for the test at any time, atomically */
+	/* For the test, when the server has been stopped. */
 	unsigned clients;
 	unsigned messages[VHOST_USER_REQUEST_MAX];
 	unsigned most_regions;
