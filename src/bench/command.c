@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "bench/floor.h"
 #include "bench/interrupt.h"
 #include "bench/json.h"
 #include "bench/matrix.h"
@@ -60,7 +61,11 @@ static int write_report(const struct bench_runner *r, const struct bench_floor *
 static int measure_floor(const struct bench_options *o, struct bench_floor *floor,
 			 struct error *err)
 {
-	return o->floor ? error_set(err, -EOPNOTSUPP, "--floor: not yet") : 0;
+	int ret = o->floor ? bench_floor_measure(floor) : 0;
+
+	if (ret == -EOPNOTSUPP)
+		return error_set(err, ret, "--floor: needs two processors, and may use only one");
+	return ret < 0 ? error_set(err, ret, "--floor: %s", strerror(-ret)) : 0;
 }
 
 /* Says what went wrong at once, so that what there is can still be printed. */
