@@ -12,8 +12,10 @@
 #include "bench/floor.h"
 #include "bench/interrupt.h"
 #include "bench/json.h"
+#include "bench/machine.h"
 #include "bench/matrix.h"
 #include "bench/options.h"
+#include "bench/report.h"
 #include "bench/runner.h"
 #include "bench/table.h"
 
@@ -55,7 +57,21 @@ static int print_results(const struct bench_runner *r, const struct bench_floor 
 static int write_report(const struct bench_runner *r, const struct bench_floor *floor,
 			const char *line, struct error *err)
 {
-	return r->options->report ? error_set(err, -EOPNOTSUPP, "--report: not yet") : 0;
+	char machine[256], text[256];
+	const struct bench_report report = {
+		.points = r->points,
+		.count = r->point_count,
+		.floor = floor,
+		.command_line = line,
+		.machine = machine,
+	};
+	int ret;
+
+	if (!r->options->report)
+		return 0;
+	bench_machine_text(machine, sizeof(machine));
+	ret = bench_report_write(r->options->report, &report, text, sizeof(text));
+	return ret < 0 ? error_set(err, ret, "%s", text) : 0;
 }
 
 static int measure_floor(const struct bench_options *o, struct bench_floor *floor,
