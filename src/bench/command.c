@@ -57,21 +57,19 @@ static int print_results(const struct bench_runner *r, const struct bench_floor 
 static int write_report(const struct bench_runner *r, const struct bench_floor *floor,
 			const char *line, struct error *err)
 {
-	char machine[256], text[256];
-	const struct bench_report report = {
-		.points = r->points,
-		.count = r->point_count,
-		.floor = floor,
-		.command_line = line,
-		.machine = machine,
-	};
+	struct bench_report report = {
+		.points = r->points, .count = r->point_count, .floor = floor, .command_line = line};
+	char machine[256], why[256] = "";
 	int ret;
 
 	if (!r->options->report)
 		return 0;
 	bench_machine_text(machine, sizeof(machine));
-	ret = bench_report_write(r->options->report, &report, text, sizeof(text));
-	return ret < 0 ? error_set(err, ret, "%s", text) : 0;
+	report.machine = machine;
+	ret = bench_report_write(r->options->report, &report, why, sizeof(why));
+	if (ret < 0)
+		return error_set(err, ret, "--report: %s", *why ? why : strerror(-ret));
+	return 0;
 }
 
 static int measure_floor(const struct bench_options *o, struct bench_floor *floor,
@@ -79,8 +77,6 @@ static int measure_floor(const struct bench_options *o, struct bench_floor *floo
 {
 	int ret = o->floor ? bench_floor_measure(floor) : 0;
 
-	if (ret == -EOPNOTSUPP)
-		return error_set(err, ret, "--floor: needs two processors, and may use only one");
 	return ret < 0 ? error_set(err, ret, "--floor: %s", strerror(-ret)) : 0;
 }
 

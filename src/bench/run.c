@@ -179,13 +179,10 @@ static int check_jobs(const struct run *r, struct error *err)
 static void tell_errors(const struct run *r, const struct job *j, uint64_t errors)
 {
 	progress_clear(r->plan->progress);
-	if (j->kind->flush)
-		log_error("target '%.200s': %" PRIu64 " requests failed: %s", r->plan->target,
-			  errors, strerror(-j->first_error));
-	else
-		log_error("target '%.200s': %" PRIu64 " requests failed, the first at byte %" PRIu64
-			  ": %s",
-			  r->plan->target, errors, j->first_error_bytes, strerror(-j->first_error));
+	log_error("target '%.200s': %" PRIu64 " request%s failed, the first at byte %" PRIu64
+		  ": %s",
+		  r->plan->target, errors, errors == 1 ? "" : "s", j->first_error_bytes,
+		  strerror(-j->first_error));
 }
 
 static void add_errors(const struct run *r, struct bench_run *out)
