@@ -22,30 +22,33 @@ static const struct driver_transport *const transports[] = {
 };
 
 /* file: is linked in, or a module that is loaded when it is first asked for (and stays). */
-static const struct driver_transport *find_inproc(struct error *err)
+static int find_inproc(const struct driver_transport **out, struct error *err)
 {
-	const struct driver_transport *t = &driver_inproc;
 	void *module;
 
-	if (t)
-		return t;
+	*out = &driver_inproc;
+	if (*out)
+		return 0;
 	module = dlopen(INPROC_MODULE, RTLD_NOW | RTLD_LOCAL);
-	t = module ? dlsym(module, "driver_inproc") : NULL;
-	if (!t)
-		error_set(err, -EOPNOTSUPP, "file: targets need " INPROC_MODULE ": %s", dlerror());
-	return t;
+	*out = module ? dlsym(module, "driver_inproc") : NULL;
+	if (!*out)
+		return error_set(err, -EOPNOTSUPP, "file: targets need " INPROC_MODULE ": %s",
+				 dlerror());
+	return 0;
 }
 
-static const struct driver_transport *find_transport(const char *scheme, struct error *err)
+static int find_transport(const char *scheme, const struct driver_transport **out,
+			  struct error *err)
 {
 	if (!strcmp(scheme, "file"))
-		return find_inproc(err);
+		return find_inproc(out, err);
 	for (size_t i = 0; i < ARRAY_SIZE(transports); i++) {
-		if (!strcmp(transports[i]->scheme, scheme))
-			return transports[i];
+		*out = transports[i];
+		if (!strcmp((*out)->scheme, scheme))
+			return 0;
 	}
-	error_set(err, -EINVAL, "target: unknown scheme '%s' (vhost-user-blk, file)", scheme);
-	return NULL;
+	return error_set(err, -EINVAL, "target: unknown scheme '%s' (vhost-user-blk, file)",
+			 scheme);
 }
 
 static int check_range(unsigned *value, unsigned otherwise, unsigned most, const char *name,
@@ -96,8 +99,9 @@ static int open_target(const char *target, const struct ringside_options *option
 	ret = uri_parse(target, &uri, err);
 	if (ret < 0)
 		return ret;
-	transport = find_transport(uri.scheme, err);
-	ret = transport ? transport->open(&uri, &filled, out, err) : -EINVAL;
+	ret = find_transport(uri.scheme, &transport, err);
+	if (ret == 0)
+		ret = transport->open(&uri, &filled, out, err);
 	uri_fini(&uri);
 	return ret;
 }
