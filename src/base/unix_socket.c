@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -84,8 +85,9 @@ int unix_socket_listen(const char *path, struct error *err)
 	return fd;
 }
 
-int unix_socket_connect(const char *path, struct error *err)
+int unix_socket_connect(const char *path, unsigned timeout_ms, struct error *err)
 {
+	struct timeval tv = {.tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000};
 	struct sockaddr_un addr;
 	int fd, ret;
 
@@ -95,8 +97,10 @@ int unix_socket_connect(const char *path, struct error *err)
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return error_set(err, -errno, "socket: %s", strerror(errno));
-	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0) {
-		ret = -errno;
+	/* Before connect: it waits where the backlog of the listener is full. */
+	if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)) < 0 ||
+	    connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0) {
+		ret = errno == EAGAIN ? -ETIMEDOUT : -errno;
 		fd_close(&fd);
 		return error_set(err, ret, "cannot connect to '%s': %s", path, strerror(-ret));
 	}

@@ -19,8 +19,12 @@
  */
 int unix_socket_listen(const char *path, struct error *err) must_check;
 
-/* Connects to path.  Returns the fd (blocking, close-on-exec) or a negative errno with *err set. */
-int unix_socket_connect(const char *path, struct error *err) must_check;
+/*
+ * Connects to path.  Connecting, and each send later, waits at most timeout_ms (0: for ever).
+ * Returns the fd (blocking, close-on-exec), or a negative errno with *err set: -ETIMEDOUT when so
+ * many wait to be accepted that there was no room for one more.
+ */
+int unix_socket_connect(const char *path, unsigned timeout_ms, struct error *err) must_check;
 
 /*
  * Receives up to len bytes and any descriptors (close-on-exec) into fds[0..*nfds), at most max_fds

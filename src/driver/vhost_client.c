@@ -8,7 +8,6 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -18,19 +17,9 @@
 int vhost_client_open(struct vhost_client *c, const char *path, unsigned timeout_ms,
 		      struct error *err)
 {
-	struct timeval tv = {.tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000};
-
 	*c = (struct vhost_client){.sock = -1, .path = path, .timeout_ms = timeout_ms};
-	c->sock = unix_socket_connect(path, err);
-	if (c->sock < 0)
-		return c->sock;
-	if (setsockopt(c->sock, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)) < 0) {
-		int ret = error_set(err, -errno, "%s: setsockopt: %s", path, strerror(errno));
-
-		fd_close(&c->sock);
-		return ret;
-	}
-	return 0;
+	c->sock = unix_socket_connect(path, timeout_ms, err);
+	return c->sock < 0 ? c->sock : 0;
 }
 
 void vhost_client_close(struct vhost_client *c)
@@ -54,6 +43,11 @@ static int broken(struct vhost_client *c, uint32_t request, int ret, struct erro
 	c->broken = ret == -EAGAIN                        ? -ETIMEDOUT
 		    : ret == -EPIPE || ret == -ECONNRESET ? -ENOTCONN
 							  : ret;
+	if (ret == -EMSGSIZE) {
+		c->broken = -EPROTO;
+		return error_set(err, c->broken, "%s: too many descriptors at %s", c->path,
+				 vhost_message_name(request, name));
+	}
 	if (c->broken == -ETIMEDOUT)
 		return error_set(err, c->broken, "%s: no answer to %s within %u ms", c->path,
 				 vhost_message_name(request, name), c->timeout_ms);

@@ -247,7 +247,7 @@ static void test_unix_socket(void **state)
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0600);
 	assert_int_equal(unix_socket_listen(path, &err), -EADDRINUSE); /* a live one is refused */
-	client = unix_socket_connect(path, &err);
+	client = unix_socket_connect(path, 0, &err);
 	assert_true(client >= 0);
 	server = accept(fd, NULL, NULL); /* the probe of the refused listen came first */
 	fd_close(&server);
