@@ -130,6 +130,11 @@ stage_cli() { RINGSIDE=$PWD/build/ringside run_pytest cli tests/cli; }
 stage_cli_asan() {
 	RINGSIDE_SANITIZED=1 RINGSIDE=$PWD/build-asan/ringside run_pytest cli_asan tests/cli
 }
+# The benchmark's report in a browser.
+stage_report() {
+	RINGSIDE=$PWD/build/ringside MAKE_REPORT=$PWD/build/tests/report/make_report \
+		run_pytest report tests/report
+}
 stage_tools() { run_pytest tools tests/tools; }
 stage_guests() {
 	tools/chroot.sh || echo "QEMU 11.1 is not to be had: its tests are skipped"
@@ -175,7 +180,7 @@ if [ "${1-}" = --one ]; then
 	exit
 fi
 if [ $# -eq 0 ]; then
-	set -- build style tools model unit asan tsan cli cli_asan proto fuzz guests demo
+	set -- build style tools model unit asan tsan cli cli_asan report proto fuzz guests demo
 fi
 for stage in "$@"; do
 	if ! declare -F "stage_$stage" >/dev/null; then

@@ -479,7 +479,9 @@ int report_write_plots(FILE *f, struct report_points *p)
 		return 0;
 	fputs("<div class=\"plots\">\n", f);
 	report_points_sort(p, REPORT_NO_DIM);
-	err = write_plots(f, p->items, p->count, REPORT_NO_DIM, LINES_MAX, plot_latency);
+	/* Of several targets few combinations: what is compared are the targets. */
+	err = write_plots(f, p->items, p->count, REPORT_NO_DIM,
+			  p->targets > 1 ? LINES_MAX / 2 : LINES_MAX, plot_latency);
 	if (!err)
 		err = write_sweep(f, p, REPORT_DEPTH, plot_depths, &sweeps);
 	if (!err)
