@@ -248,10 +248,30 @@ static void give_back(struct ringside_queue *q, struct driver_slot *s, int resul
 		q->stats.errors++;
 }
 
+/* What the transport has, as long as there is room.  What its last look gave. */
+static inline int take_answered(struct ringside_queue *q, struct ringside_completion *out,
+				unsigned max, unsigned *n)
+{
+	struct driver_slot *s;
+	int result, ret = 0;
+
+	while (*n < max) {
+		ret = q->ops->take(q, &s, &result);
+		if (ret <= 0)
+			break;
+		give_back(q, s, result, &out[(*n)++]);
+	}
+	return ret;
+}
+
 /* The queue is broken: what is in flight will not complete any more. */
 static noinline_cold int give_all_back(struct ringside_queue *q, struct ringside_completion *out,
 				       unsigned max, unsigned n)
 {
+	/* A server that has gone may have answered before; one that broke the rules is not believed
+	 * any more. */
+	if (q->broken == -ENOTCONN)
+		(void)take_answered(q, out, max, &n);
 	for (unsigned i = 0; i < q->dev->info.depth && n < max && q->in_flight; i++) {
 		if (q->slots[i].in_flight)
 			give_back(q, &q->slots[i], q->broken, &out[n++]);
@@ -295,16 +315,9 @@ static int look_at_fds(struct ringside_queue *q, int64_t timeout_ns)
 
 static int take(struct ringside_queue *q, struct ringside_completion *out, unsigned max)
 {
-	struct driver_slot *s;
 	unsigned n = 0;
-	int result, ret = 0;
+	int ret = likely(!q->broken) ? take_answered(q, out, max, &n) : 0;
 
-	while (n < max && likely(!q->broken)) {
-		ret = q->ops->take(q, &s, &result);
-		if (ret <= 0)
-			break;
-		give_back(q, s, result, &out[n++]);
-	}
 	if (unlikely(ret < 0))
 		q->broken = ret;
 	if (n)

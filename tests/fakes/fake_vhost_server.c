@@ -192,9 +192,10 @@ static void answer_badly(struct fake_vhost *f, struct fake_ring *ring, uint16_t 
 	     fault == FAKE_TOO_MUCH ? r->in_bytes + 1 : r->in_bytes);
 	if (fault == FAKE_TWICE)
 		push(ring, head, r->in_bytes);
-	ring->used_idx = (uint16_t)(ring->used_idx + (fault == FAKE_JUMP   ? 1000
-						      : fault == FAKE_BACK ? -2
-									   : 0));
+	if (fault == FAKE_JUMP)
+		ring->used_idx = (uint16_t)(ring->used_idx + 1000);
+	if (fault == FAKE_BACK)
+		ring->used_idx = 0xffff;
 }
 
 static void call(const struct fake_vhost *f, struct fake_ring *ring, uint16_t old_idx)
@@ -219,7 +220,8 @@ static void one_request(struct fake_vhost *f, struct fake_ring *ring, uint16_t h
 	uint16_t old_idx = ring->used_idx;
 	struct request r;
 
-	if (f->config.fault == FAKE_NEVER && number > f->config.fault_at)
+	if ((f->config.fault == FAKE_NEVER || f->config.fault == FAKE_BACK) &&
+	    number > f->config.fault_at)
 		return;
 	if (!walk(f, ring, head, &r)) {
 		f->dead = true; /* the client's fault, and the test sees it */

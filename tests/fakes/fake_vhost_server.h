@@ -44,7 +44,7 @@ enum fake_fault {
 	FAKE_ID_BEYOND,  /* the element names a descriptor that the ring does not have */
 	FAKE_ID_IDLE,    /* ... a request that is not in flight */
 	FAKE_JUMP,       /* the index moves on by a thousand */
-	FAKE_BACK,       /* the index moves back by one */
+	FAKE_BACK,       /* the index moves back to before the first, and stays there */
 	FAKE_TOO_MUCH,   /* more bytes written than there was room for */
 	FAKE_NO_STATUS,  /* no status is written */
 	FAKE_BAD_STATUS, /* one that nobody knows */
