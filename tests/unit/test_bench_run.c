@@ -253,6 +253,21 @@ static void test_verify_after_reopening(void **state)
 	test_verify_finds("torn data at byte 20992: generation 1");
 }
 
+/* A disk in our own memory goes when it is closed: it is read again as it is. */
+static void test_verify_of_memory_in_this_process(void **state)
+{
+	struct bench_run_plan plan = {.target = "file:?engine=memory&size=256K",
+				      .options = &options,
+				      .combination = {BENCH_WRITE, BENCH_POLL, BLOCK, 4},
+				      .progress = &progress};
+
+	set_verify(BENCH_WRITE, 4, 1, BLOCKS);
+	assert_int_equal(bench_run(&plan, &result, &error), 0);
+	assert_int_equal(fake_driver.opens, 1);
+	assert_int_equal(fake_driver.reads, BLOCKS);
+	free(result.latency);
+}
+
 static void test_verify_skips_what_failed(void **state)
 {
 	set_verify(BENCH_WRITE, 1, 1, BLOCKS);
@@ -382,6 +397,7 @@ int main(void)
 		TEST(test_verify_torn),
 		TEST(test_verify_misplaced),
 		TEST(test_verify_after_reopening),
+		TEST(test_verify_of_memory_in_this_process),
 		TEST(test_verify_skips_what_failed),
 		TEST(test_data_is_found),
 		TEST(test_impossible),
