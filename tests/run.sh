@@ -119,7 +119,8 @@ stage_model() { tests/model/run.sh; }
 stage_unit() { run_meson build; }
 stage_asan() { RINGSIDE_SANITIZED=1 run_meson build-asan --timeout-multiplier 10; }
 stage_tsan() {
-	RINGSIDE_SANITIZED=1 run_meson build-tsan --timeout-multiplier 10 --suite unit --suite ring
+	RINGSIDE_SANITIZED=1 run_meson build-tsan --timeout-multiplier 10 --suite unit --suite ring \
+		--suite driver
 }
 stage_fuzz() { tests/fuzz/run.sh "${RINGSIDE_FUZZ_SECONDS:-5}"; }
 # The daemon under ASan and UBSan, with the fault layer, for everything that a client can do.

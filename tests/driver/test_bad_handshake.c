@@ -164,7 +164,7 @@ static void test_gone_without_acknowledgement(void **state)
 /* Listens, and takes nobody: its queue of connections is full. */
 static void test_nobody_accepts(void **state)
 {
-	char folder[] = "/tmp/rs-drv-XXXXXX", target[64];
+	char folder[] = "/tmp/rs-drv-XXXXXX", target[128];
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), clients[16];
 	struct ringside_options o = quick();

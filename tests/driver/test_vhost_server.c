@@ -154,7 +154,7 @@ static void test_open_refused(void **state)
 
 static void test_nobody_listens(void **state)
 {
-	char folder[] = "/tmp/rs-drv-XXXXXX", target[64];
+	char folder[] = "/tmp/rs-drv-XXXXXX", target[128];
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
