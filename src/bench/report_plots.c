@@ -353,15 +353,21 @@ static int write_sweep(FILE *f, struct report_points *p, enum report_dim x, plot
 
 /* ---- bars ---- */
 
-static void name_row(struct chart_row *row, const struct report_item *item, unsigned differs)
+/* The first `common` bytes of a target's name are left out; the letter says the rest. */
+static void name_row(struct chart_row *row, const struct report_item *item, unsigned differs,
+		     size_t common)
 {
+	struct bench_point point = *item->point;
 	size_t used = 0;
 
-	if (differs & (1u << REPORT_TARGET))
-		used = (size_t)snprintf(row->label, sizeof(row->label), "%c ",
-					report_target_letter(item->target));
-	report_label(row->label + used, sizeof(row->label) - used, item->point,
-		     differs ? differs : 1u << REPORT_TARGET, CHART_ROW_CHARS - used);
+	if (differs & (1u << REPORT_TARGET)) {
+		used = (size_t)snprintf(row->label, sizeof(row->label), "%c %s",
+					report_target_letter(item->target), common ? "…" : "");
+		point.target += common;
+	}
+	report_label(row->label + used, sizeof(row->label) - used, &point,
+		     differs ? differs : 1u << REPORT_TARGET,
+		     CHART_ROW_CHARS - html_length(row->label));
 }
 
 /* What a kind of bars says of a point: the parts, and the texts behind and above the bar. */
@@ -379,7 +385,7 @@ static int plot_bars(FILE *f, struct chart_bars *c, const struct report_item *it
 	c->count = n;
 	name_subject(c->subject, items, differs);
 	for (size_t i = 0; i < n; i++) {
-		name_row(&c->rows[i], &items[i], differs);
+		name_row(&c->rows[i], &items[i], differs, report_points_common(items, n));
 		fill(&c->rows[i], items[i].point);
 		max = fmax(max, c->rows[i].part[0] + c->rows[i].part[1]);
 	}

@@ -207,6 +207,23 @@ unsigned report_points_varying(const struct report_item *items, size_t n)
 	return mask;
 }
 
+size_t report_points_common(const struct report_item *items, size_t n)
+{
+	const char *first = items[0].point->target;
+	size_t common = strlen(first);
+
+	for (size_t i = 1; i < n; i++) {
+		size_t len = 0;
+
+		while (len < common && items[i].point->target[len] == first[len])
+			len++;
+		common = len;
+	}
+	while (common && first[common - 1] != '/' && first[common - 1] != ':')
+		common--;
+	return common;
+}
+
 /* ---- names ---- */
 
 char report_target_letter(unsigned target)

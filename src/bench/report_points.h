@@ -56,6 +56,9 @@ size_t report_points_plot(const struct report_item *items, size_t n, enum report
 /* Bit k: the items differ in enum report_dim k. */
 unsigned report_points_varying(const struct report_item *items, size_t n);
 
+/* Bytes with which the names of all targets begin, up to and with a '/' or ':'. */
+size_t report_points_common(const struct report_item *items, size_t n);
+
 double report_point_value(const struct bench_point *point, enum report_dim dim);
 
 /* 'A' for the first target; past 'Z' it starts again. */

@@ -174,6 +174,8 @@ static void test_every_plot(void **state)
 	assert_non_null(strstr(f->page, "<h2>CPU a request</h2>"));
 	assert_non_null(strstr(f->page, "<h2>Targets</h2>"));
 	assert_non_null(strstr(f->page, "900 ns + ?<"));
+	/* Rows are short: what all targets begin with is left out. */
+	assert_non_null(strstr(f->page, ">A …a.sock, 512 B, depth 1<"));
 	/* 18 lines: two combinations of two targets in a plot. */
 	assert_int_equal(occurrences(f->page, "<h2>Latency</h2>"), 5);
 	/* One for each block size, or depth, and target. */
