@@ -144,9 +144,16 @@ static void strange(void)
 	add(0, usual, 1.02);
 	points[0].figures = (struct bench_figures){.iops = NAN, .p50_ns = INFINITY, .errors = 7};
 	points[0].latency->count = 0;
+	free(points[1].latency);
 	points[1].latency = NULL;
 	points[2].figures = (struct bench_figures){0};
 	points[2].params.rate = 1000;
+}
+
+static void clear(void)
+{
+	while (count)
+		free(points[--count].latency);
 }
 
 static void nothing(void)
@@ -176,7 +183,7 @@ int main(int argc, char **argv)
 				   "x86_64",
 		};
 
-		count = 0;
+		clear();
 		pages[i].fill();
 		r.count = count;
 		snprintf(path, sizeof(path), "%s/%s.html", argv[1], pages[i].name);
@@ -185,5 +192,6 @@ int main(int argc, char **argv)
 			return 1;
 		}
 	}
+	clear();
 	return argc == 2 ? 0 : 2;
 }
