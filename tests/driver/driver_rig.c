@@ -124,6 +124,13 @@ unsigned drv_fds(void)
 	return n;
 }
 
+void drv_expect_fds(unsigned n)
+{
+	for (unsigned i = 0; i < 10000 && drv_fds() != n; i++)
+		usleep(1000);
+	assert_int_equal(drv_fds(), n);
+}
+
 void drv_fill(void *buf, size_t len, uint32_t seed)
 {
 	unsigned char *p = buf;

@@ -32,6 +32,9 @@ int drv_finish(struct ringside_queue *q);
 /* Descriptors that this process has open. */
 unsigned drv_fds(void);
 
+/* As many are open, or soon are: a server in this process lets go a moment after its client. */
+void drv_expect_fds(unsigned n);
+
 /* Deterministic bytes. */
 void drv_fill(void *buf, size_t len, uint32_t seed);
 

@@ -223,9 +223,12 @@ static void test_counts_of_looking(void **state)
 	int error;
 
 	start("engine=null,size=1M", 32);
-	put_reads(1);
-	ringside_submit(q);
-	drv_collect(q, DRV_POLL, done, 1, &error);
+	/* The first completion is told whatever we want; when the second is there, it has been. */
+	for (unsigned i = 0; i < 2; i++) {
+		put_reads(1);
+		ringside_submit(q);
+		drv_collect(q, DRV_POLL, done, 1, &error);
+	}
 	before = drv_stats(q);
 	for (unsigned round = 0; round < 1000; round++) {
 		put_reads(32);

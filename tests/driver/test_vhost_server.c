@@ -146,7 +146,7 @@ static void test_open_refused(void **state)
 	o = options(0, 0);
 	o.timeout_ms = ~0u;
 	expect_no_open(server.target, &o, -EINVAL, "timeout_ms");
-	assert_int_equal(drv_fds(), fds);
+	drv_expect_fds(fds);
 	/* None of it has harmed the server. */
 	ringside_close(drv_open(server.target, NULL));
 	disk_server_stop(&server);
@@ -198,10 +198,7 @@ static void test_reconnect(void **state)
 		assert_int_equal(drv_finish(q), 0);
 		ringside_close(dev);
 	}
-	/* The server lets go a moment later. */
-	for (unsigned i = 0; i < 1000 && drv_fds() > fds; i++)
-		usleep(1000);
-	assert_int_equal(drv_fds(), fds);
+	drv_expect_fds(fds);
 	disk_server_stop(&server);
 }
 
@@ -288,9 +285,7 @@ static void test_read_write(void **state)
 			ringside_close(dev);
 		}
 	}
-	for (unsigned i = 0; i < 1000 && drv_fds() > fds; i++)
-		usleep(1000);
-	assert_int_equal(drv_fds(), fds);
+	drv_expect_fds(fds);
 	disk_server_stop(&server);
 }
 
