@@ -94,8 +94,9 @@ struct ringside_info {
  *
  * options may be NULL for the defaults.  The features are negotiated and the queues started.
  * 0 and *out (the caller's, until ringside_close()), or -EINVAL (bad target or option), -ENOENT,
- * -ECONNREFUSED, -EBUSY, -ETIMEDOUT, -EPROTO (the server breaks the rules), -EOPNOTSUPP (it lacks
- * what we need), -ENOMEM, or what the system said.
+ * -ECONNREFUSED, -EBUSY, -ETIMEDOUT, -ENOTCONN (the server closed the connection: it may have
+ * another client), -EPROTO (it breaks the rules), -EIO (it refused a message), -EOPNOTSUPP (it
+ * lacks what we need), -ENOMEM, or what the system said.
  */
 RINGSIDE_API int ringside_open(const char *target, const struct ringside_options *options,
 			       struct ringside_device **out, struct ringside_error *err);
@@ -116,7 +117,8 @@ RINGSIDE_API void ringside_info(const struct ringside_device *dev, struct ringsi
  * memory.)
  *
  * Up to 8 pieces with any server, as many as it says with
- * VHOST_USER_PROTOCOL_F_CONFIGURE_MEM_SLOTS; queues run on meanwhile.
+ * VHOST_USER_PROTOCOL_F_CONFIGURE_MEM_SLOTS, and one of them is the library's own; queues run on
+ * meanwhile.
  */
 
 /* Memory of at least len_bytes, zeroed, aligned to a page.  0; -ENOMEM, -ENOSPC (no slot left), or
@@ -217,9 +219,9 @@ RINGSIDE_API int ringside_hybrid(struct ringside_queue *q, struct ringside_compl
 
 /*
  * For the caller's own event loop: a descriptor that is readable when the armed queue has a
- * completion, or its server has gone.  Belongs to the queue.  Use: ringside_arm(); if it answers
- * true call ringside_poll() now, else wait for the descriptor and then call ringside_poll(), which
- * disarms; when that finds no more, arm again.
+ * completion, or its server has gone, or now and then for nothing.  Belongs to the queue.  Use:
+ * ringside_arm(); if it answers true call ringside_poll() now, else wait for the descriptor and
+ * then call ringside_poll(), which disarms; when that finds no more, arm again.
  */
 RINGSIDE_API int ringside_queue_fd(const struct ringside_queue *q);
 RINGSIDE_API bool ringside_arm(struct ringside_queue *q);
