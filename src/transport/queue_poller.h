@@ -8,6 +8,7 @@
 
 #include "loop/loop.h"
 #include "ring/queue.h"
+#include "transport/nap_policy.h"
 
 struct queue_poller {
 	struct poller poller;
@@ -16,29 +17,8 @@ struct queue_poller {
 	struct loop *loop;
 	const struct poll_policy_limits *limits; /* the disk's; NULL for the loop's */
 
-	/*
-	 * A driver that keeps many requests going is busy, not waiting for the next completion.
-	 * Instead of being armed for its very next request the queue then *naps*: unarmed, for the
-	 * time in which some of them come round, so that one look and one call do for many.  It
-	 * looks up now and then, and ends the nap when the driver has stopped giving more: then the
-	 * driver waits.  A look for nothing is followed by arming.
-	 *
-	 * Some naps are *soundings*: long enough to see how many the driver gives before it waits.
-	 * A sounding for nothing makes the next ones rarer.
-	 */
-	struct loop_timer nap;
-	uint64_t nap_len_ns;
-	uint64_t nap_end_ns;
-	bool sounding;
-	unsigned nap_taken;   /* since the nap began */
-	unsigned nap_given;   /* by the driver, taken or not, when it looked up last */
-	unsigned nap_depth;   /* what the last sounding found */
-	unsigned naps_left;   /* until the next sounding */
-	unsigned nap_skip;    /* so many times it is armed without a nap */
-	unsigned nap_penalty; /* what nap_skip starts from */
-	uint64_t work_ns;     /* when work was last found */
-	uint64_t gap_ns;      /* mean time between requests, moving */
-	unsigned taken;       /* since it was last about to sleep */
+	struct nap_policy policy;
+	struct loop_timer nap; /* on while the queue naps */
 };
 
 /*

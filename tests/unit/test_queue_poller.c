@@ -141,7 +141,6 @@ static void test_depth_one_never_naps(void **state)
 	struct rig r = {.outstanding = 1};
 
 	rig_init(&r, POLL_ADAPTIVE);
-	r.poller.gap_ns = 100000;
 	r.left = 1;
 	rig_run(&r, 20);
 	assert_true(r.is_armed);
@@ -155,7 +154,7 @@ static void test_busy_driver_naps_and_is_armed_at_last(void **state)
 	struct rig r = {.outstanding = 32};
 
 	rig_init(&r, POLL_ADAPTIVE);
-	r.poller.work_ns = loop_now_ns(r.loop) - 2000000;
+	r.poller.policy.gap_ns = 1000000;
 	r.left = 4;
 	rig_run(&r, 50);
 	assert_int_equal(r.left, 0);
@@ -173,7 +172,7 @@ static void look_and_sleep(struct rig *r, unsigned left)
 	r->left = r->give = left;
 	p->ops->begin(p);
 	assert_int_equal(p->ops->poll(p), left > 0);
-	r->poller.gap_ns = 1000000;
+	r->poller.policy.gap_ns = 1000000;
 	assert_false(p->ops->end(p));
 }
 
@@ -213,43 +212,6 @@ static void test_removal_in_a_nap_flushes(void **state)
 	assert_int_equal(r.flushes, 1);
 }
 
-/* One at a time, but not long ago it was many: the next ones are on their way. */
-static void test_depth_is_remembered(void **state)
-{
-	struct rig r = {.outstanding = 32};
-
-	rig_init(&r, POLL_ADAPTIVE);
-	look_and_sleep(&r, 4);
-	assert_true(r.queue.napping);
-	r.outstanding = 1;
-	r.poller.nap_taken = 20; /* the nap was worth it */
-	r.poller.nap_end_ns = 0;
-	r.poller.nap.expired(&r.poller.nap);
-	assert_false(r.queue.napping);
-	look_and_sleep(&r, 1);
-	assert_true(r.queue.napping);
-	rig_fini(&r);
-}
-
-/* What the ring says may be wrong for ever: a driver that polls never says how far it has looked.
- * Naps that find nothing become rare, quickly. */
-static void test_naps_for_nothing_become_rare(void **state)
-{
-	struct rig r = {.outstanding = 32};
-	unsigned naps = 0;
-
-	rig_init(&r, POLL_ADAPTIVE);
-	for (unsigned i = 0; i < 1000; i++) {
-		look_and_sleep(&r, 1);
-		if (r.queue.napping) {
-			naps++;
-			r.poller.nap.expired(&r.poller.nap);
-		}
-	}
-	assert_in_range(naps, 1, 6 + 1000 / 63);
-	rig_fini(&r);
-}
-
 /* poll=off: armed as soon as nothing is there. */
 static void test_mode_off_never_naps(void **state)
 {
@@ -271,8 +233,6 @@ int main(void)
 		cmocka_unit_test(test_busy_driver_naps_and_is_armed_at_last),
 		cmocka_unit_test(test_completion_does_not_end_a_nap),
 		cmocka_unit_test(test_removal_in_a_nap_flushes),
-		cmocka_unit_test(test_depth_is_remembered),
-		cmocka_unit_test(test_naps_for_nothing_become_rare),
 		cmocka_unit_test(test_mode_off_never_naps),
 	};
 
