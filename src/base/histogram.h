@@ -32,15 +32,21 @@ static inline unsigned histogram_bucket(uint64_t ns)
 	       (unsigned)((ns >> (msb - HISTOGRAM_SUB_BITS)) & ((1u << HISTOGRAM_SUB_BITS) - 1));
 }
 
-static inline void histogram_add(struct histogram *h, uint64_t ns)
+/* n samples of the same value. */
+static inline void histogram_add_n(struct histogram *h, uint64_t ns, uint32_t n)
 {
-	atomic_stat_add(&h->buckets[histogram_bucket(ns)], 1u);
-	atomic_stat_add(&h->sum_ns, ns);
+	atomic_stat_add(&h->buckets[histogram_bucket(ns)], n);
+	atomic_stat_add(&h->sum_ns, ns * n);
 	if (!h->count || ns < h->min_ns)
 		atomic_store_relaxed(&h->min_ns, ns); /* relaxed: a statistic */
 	if (ns > h->max_ns)
 		atomic_store_relaxed(&h->max_ns, ns); /* relaxed: a statistic */
-	atomic_stat_add(&h->count, 1);
+	atomic_stat_add(&h->count, n);
+}
+
+static inline void histogram_add(struct histogram *h, uint64_t ns)
+{
+	histogram_add_n(h, ns, 1);
 }
 
 /* Lower edge of a bucket, in nanoseconds. */

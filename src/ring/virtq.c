@@ -279,7 +279,7 @@ static int next_available(struct virtq *vq)
 		return -EPROTO;
 	}
 	vq->seen_avail_idx = idx;
-	vq->batch_start_ns = clock_now_ns();
+	vq->batch_start_ns = 0;
 	return 1;
 }
 
@@ -287,7 +287,7 @@ static int next_available(struct virtq *vq)
  * taken. */
 static void prefetch_tables(const struct virtq *vq)
 {
-	for (unsigned i = 1; i < vq->heads_count; i++) {
+	for (unsigned i = 0; i < vq->heads_count; i++) {
 		const struct vring_desc *d = &vq->desc[vq->heads[i] & vq->mask];
 		/* relaxed: as when it is taken */
 		uint64_t gpa = le64toh(atomic_load_relaxed(&d->addr));
@@ -309,6 +309,9 @@ static void copy_heads(struct virtq *vq)
 		vq->heads[i] = le16toh(
 			atomic_load_relaxed(&vq->avail->ring[(vq->heads_idx + i) & vq->mask]));
 	prefetch_tables(vq);
+	/* Reading the clock takes about as long as fetching the first of them. */
+	if (!vq->batch_start_ns)
+		vq->batch_start_ns = clock_now_ns();
 }
 
 int virtq_pop(struct virtq *vq, struct virtq_chain *chain)
@@ -348,6 +351,19 @@ static void publish(struct virtq *vq)
  * rest; whether to call one that sleeps is asked at the end.  About a cache line of elements. */
 #define PUBLISH_EVERY 8u
 
+/* Those that were taken together and end together, with one look at the clock a flush: after the
+ * driver has been told, if it can be. */
+static void note_latencies(struct virtq *vq)
+{
+	if (!vq->run_count)
+		return;
+	if (!vq->batch_end_ns)
+		vq->batch_end_ns = clock_now_ns();
+	histogram_add_n(&vq->queue.stats.latency, vq->batch_end_ns - vq->run_start_ns,
+			vq->run_count);
+	vq->run_count = 0;
+}
+
 void virtq_push(struct virtq *vq, struct virtq_token *token, uint32_t written_bytes)
 {
 	struct virtq_mem *vm = token->vm;
@@ -362,9 +378,10 @@ void virtq_push(struct virtq *vq, struct virtq_token *token, uint32_t written_by
 		if ((uint16_t)(vq->used_idx - vq->published_used_idx) >= PUBLISH_EVERY)
 			publish(vq);
 	}
-	if (!vq->batch_end_ns)
-		vq->batch_end_ns = clock_now_ns();
-	histogram_add(&vq->queue.stats.latency, vq->batch_end_ns - token->start_ns);
+	if (token->start_ns != vq->run_start_ns)
+		note_latencies(vq);
+	vq->run_start_ns = token->start_ns;
+	vq->run_count++;
 	atomic_stat_add(&vq->queue.stats.requests, 1);
 	vq->in_flight--;
 	vm->in_flight--;
@@ -411,7 +428,6 @@ static void call_if_wanted(struct virtq *vq)
 
 void virtq_flush(struct virtq *vq)
 {
-	vq->batch_end_ns = 0;
 	if (vq->desc && vq->used_idx != vq->flushed_used_idx) {
 		if (vq->used_idx != vq->published_used_idx)
 			publish(vq);
@@ -421,6 +437,8 @@ void virtq_flush(struct virtq *vq)
 	}
 	if (vq->call_owed && vq->desc && !call_can_wait(vq))
 		call_if_wanted(vq);
+	note_latencies(vq);
+	vq->batch_end_ns = 0;
 	if (unlikely(vq->queue.napping) && vq->queue.resume)
 		vq->queue.resume(&vq->queue);
 	if (unlikely(vq->queue.state == QUEUE_STOPPING))

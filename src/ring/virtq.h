@@ -100,7 +100,9 @@ struct virtq {
 	uint32_t in_flight;
 	uint32_t call_owed; /* flushes since the driver was called, or was seen not to want it */
 	uint64_t batch_start_ns; /* taken once a turn, for the latency of the requests in it */
-	uint64_t batch_end_ns;   /* 0 until the first completion of a flush */
+	uint64_t batch_end_ns;   /* 0 until it is needed in a flush */
+	uint64_t run_start_ns;   /* of completions whose latency is still to be noted */
+	uint32_t run_count;
 
 	struct virtq_mem *mem;
 	struct notifier call, err;

@@ -212,6 +212,8 @@ int virtq_driver_put(struct virtq_driver *vd, const struct virtq_buf *bufs, unsi
 
 void virtq_driver_publish(struct virtq_driver *vd)
 {
+	if (vd->avail_idx == vd->published_avail_idx)
+		return; /* the device's cache line stays where it is */
 	/* [VQ1] pairs with the device's acquire: data, descriptors and entries before the index */
 	atomic_store_release(&vd->avail->idx, htole16(vd->avail_idx));
 	vd->published_avail_idx = vd->avail_idx;
