@@ -203,6 +203,22 @@ static void test_indirect(void **state)
 
 /* ---- kicks ---- */
 
+/* Who publishes in a loop does not take the device's cache line away for nothing. */
+static void test_publishing_nothing_writes_nothing(void **state)
+{
+	start(8, 4, 5, true);
+	drv.avail->idx = htole16(77);
+	virtq_driver_publish(&drv);
+	assert_int_equal(le16toh(drv.avail->idx), 77);
+	assert_int_equal(put(1, 1, 1), 0);
+	virtq_driver_publish(&drv);
+	assert_int_equal(le16toh(drv.avail->idx), 6);
+	drv.avail->idx = htole16(77);
+	virtq_driver_publish(&drv);
+	assert_int_equal(le16toh(drv.avail->idx), 77);
+	end();
+}
+
 static uint64_t publish_and_tell(unsigned n)
 {
 	uint64_t before = drv.stats.kicks_sent;
@@ -390,6 +406,7 @@ static void test_call_on_flags(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_publishing_nothing_writes_nothing),
 		cmocka_unit_test(test_layout),
 		cmocka_unit_test(test_init_refused),
 		cmocka_unit_test(test_direct),
