@@ -385,12 +385,15 @@ int ringside_wait(struct ringside_queue *q, struct ringside_completion *out, uns
 	}
 }
 
-/* Looks for as long as the policy says.  What take() gave. */
+/* Looks for as long as the policy says, and the caller allows.  What take() gave. */
 static int spin(struct ringside_queue *q, struct ringside_completion *out, unsigned max,
-		uint64_t begin_ns)
+		uint64_t begin_ns, int64_t timeout_ns)
 {
 	uint64_t spin_ns = poll_policy_spin_ns(&q->policy), now = begin_ns;
 	int ret = 0;
+
+	if (timeout_ns >= 0)
+		spin_ns = MIN(spin_ns, (uint64_t)timeout_ns);
 
 	while (ret == 0 && now - begin_ns < spin_ns) {
 		cpu_relax();
@@ -417,7 +420,7 @@ int ringside_hybrid(struct ringside_queue *q, struct ringside_completion *out, u
 	if (ret < 0 || (unsigned)ret >= min || !q->in_flight)
 		return ret;
 	begin_ns = clock_now_ns();
-	more = spin(q, out + ret, max - (unsigned)ret, begin_ns);
+	more = spin(q, out + ret, max - (unsigned)ret, begin_ns, timeout_ns);
 	if (more < 0)
 		return ret ? ret : more;
 	ret += more;

@@ -149,6 +149,7 @@ static void test_timeouts(void **state)
 	assert_int_equal(ringside_wait(q, done, 4, 1, 0), 0);
 	assert_int_equal(ringside_hybrid(q, done, 4, 1, 0), 0);
 	assert_int_equal(drv_stats(q).sleeps, 0);
+	assert_int_equal(drv_stats(q).spins_missed, 0);
 	for (unsigned i = 0; i < 4; i++) {
 		before = clock_now_ns();
 		assert_int_equal(i % 2 ? ringside_wait(q, done, 4, 1 + i, 20 * MS)
