@@ -11,7 +11,7 @@
 #define DAEMON_BACKING_H
 
 #include "block/disk.h"
-#include "daemon/image.h"
+#include "engine/image.h"
 #include "daemon/options.h"
 #include "loop/iothread.h"
 

@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "control/statistics.h"
 #include "daemon/export.h"
-#include "daemon/image.h"
+#include "engine/image.h"
 #include "daemon/report.h"
 #include "daemon/signals.h"
 

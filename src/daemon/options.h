@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-#include "daemon/engine_choice.h"
+#include "engine/engine_choice.h"
 #include "loop/poll_policy.h"
 
 enum disk_key {

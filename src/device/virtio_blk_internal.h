@@ -57,7 +57,7 @@ struct virtio_blk_queue {
 	struct virtio_blk_slot *slots;
 	struct virtio_blk_slot *free;
 	unsigned nslots, nfree;
-	unsigned batch_most; /* taken in a pass */
+	unsigned batch_most;  /* taken in a pass */
 	struct iovec *medium; /* nslots x VIRTIO_BLK_MEDIUM_IOV */
 	struct iovec *large;  /* VIRTIO_BLK_LARGE_IOVS x large_parts */
 	unsigned large_parts;

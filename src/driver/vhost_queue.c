@@ -149,9 +149,8 @@ static uint16_t ring_size(const struct vhost_device *dev)
 {
 	unsigned need = dev->base.info.depth * (dev->base.info.indirect ? 1 : 3), size = 4;
 
-	/* A request of the most segments must fit whatever the depth. */
-	if (!dev->base.info.indirect)
-		need = MAX(need, dev->base.info.max_segments + 2);
+	/* 2.7.5.3.1: no chain is longer than the queue size, in a table neither. */
+	need = MAX(need, dev->base.info.max_segments + 2);
 	while (size < need && size < RING_MOST)
 		size *= 2;
 	return (uint16_t)size;

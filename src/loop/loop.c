@@ -235,21 +235,29 @@ static void found_work(struct loop *loop)
 	loop->spinning = false;
 }
 
-static void sleep_until_woken(struct loop *loop)
+/* Every poller, and the messages.  False: there is something to do. */
+static bool arm(struct loop *loop)
 {
-	uint64_t before;
-
 	loop->looks_left = 0;
 	loop->spinning = false;
 	if (!loop_poll_arm(loop))
-		return;
+		return false;
 	atomic_store_relaxed(&loop->sleeping, 1u); /* relaxed: the fence orders it */
 	atomic_fence_full();                       /* [LOOP1] */
 	/* Look again.  relaxed: the fence orders it, and stop is read again with acquire. */
 	if (mpsc_maybe_nonempty(&loop->messages) || atomic_load_relaxed(&loop->stop)) {
 		atomic_store_relaxed(&loop->sleeping, 0u); /* relaxed: a late writer is harmless */
-		return;
+		return false;
 	}
+	return true;
+}
+
+static void sleep_until_woken(struct loop *loop)
+{
+	uint64_t before;
+
+	if (!arm(loop))
+		return;
 	if (loop->spun && !loop->slept)
 		atomic_stat_add(&loop->stats.spin_misses, 1);
 	before = clock_now_ns();
@@ -301,4 +309,48 @@ void loop_run(struct loop *loop)
 	} while (!stop);
 	atomic_store_relaxed(&loop->stop, 0u); /* relaxed: only to run it again */
 	current = NULL;
+}
+
+/* ---- by hand ---- */
+
+void loop_call(struct loop *loop, void (*run)(void *arg), void *arg)
+{
+	ASSERT(!current);
+	current = loop;
+	defer_begin();
+	run(arg);
+	defer_end();
+	current = NULL;
+}
+
+bool loop_look(struct loop *loop)
+{
+	bool found;
+
+	ASSERT(!current);
+	/* relaxed: this thread wrote it, or a poster that has woken us */
+	if (atomic_load_relaxed(&loop->sleeping)) {
+		atomic_store_relaxed(&loop->sleeping, 0u); /* relaxed: as above */
+		loop->fds_seen_ns = 0;                     /* what woke us is there */
+	}
+	current = loop;
+	found = pass(loop);
+	current = NULL;
+	return found;
+}
+
+bool loop_arm(struct loop *loop)
+{
+	bool armed;
+
+	ASSERT(!current);
+	current = loop;
+	armed = loop->timer_ns == UINT64_MAX && arm(loop);
+	current = NULL;
+	return armed;
+}
+
+int loop_epoll_fd(const struct loop *loop)
+{
+	return loop->epoll_fd;
 }

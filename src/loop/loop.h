@@ -140,6 +140,20 @@ void loop_run(struct loop *loop);
  * messages which the caller posted before. */
 void loop_stop(struct loop *loop);
 
+/*
+ * A loop that is driven by hand, by a thread that waits in its own way: instead of loop_run(), and
+ * by one thread at a time.
+ *
+ * loop_call() runs something as a pass does: the loop is the current one, in a defer section.
+ * loop_look() is one pass; true if there was work.
+ * loop_arm() is what comes before sleeping; false: there is work after all, or a timer runs, look
+ * again; true: loop_epoll_fd() becomes readable when there is work.  Then look.
+ */
+void loop_call(struct loop *loop, void (*run)(void *arg), void *arg);
+bool loop_look(struct loop *loop);
+bool loop_arm(struct loop *loop) must_check;
+int loop_epoll_fd(const struct loop *loop);
+
 /* The loop that runs on this thread, or NULL. */
 struct loop *loop_current(void);
 

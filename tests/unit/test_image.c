@@ -14,8 +14,8 @@
 #include <cmocka.h>
 
 #include "base/log.h"
-#include "daemon/image.h"
-#include "daemon/image_lock.h"
+#include "engine/image.h"
+#include "engine/image_lock.h"
 
 static int interruptions; /* lock calls that fail with EINTR first */
 static int refusal;       /* errno of every lock call; 0 = none */

@@ -11,8 +11,8 @@
  * A disk takes what QEMU's virtio-blk device takes: it reads, writes unless read-only, and lets
  * others read only.
  */
-#ifndef DAEMON_IMAGE_LOCK_H
-#define DAEMON_IMAGE_LOCK_H
+#ifndef ENGINE_IMAGE_LOCK_H
+#define ENGINE_IMAGE_LOCK_H
 
 #include "base/error.h"
 

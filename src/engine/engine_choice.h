@@ -2,8 +2,8 @@
 /*
  * The engines by name.  The only place, with export.c, that knows which engines there are.
  */
-#ifndef DAEMON_ENGINE_CHOICE_H
-#define DAEMON_ENGINE_CHOICE_H
+#ifndef ENGINE_ENGINE_CHOICE_H
+#define ENGINE_ENGINE_CHOICE_H
 
 #include "block/engine.h"
 

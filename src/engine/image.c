@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/image.h"
+#include "engine/image.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
-#include "daemon/image_lock.h"
+#include "engine/image_lock.h"
 
 /* Larger than any logical block that is around. */
 #define PROBE_BYTES 4096

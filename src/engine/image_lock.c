@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/image_lock.h"
+#include "engine/image_lock.h"
 
 #include <errno.h>
 #include <fcntl.h>

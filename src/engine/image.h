@@ -2,8 +2,8 @@
 /*
  * Opening an image: a regular file or a block device, locked, with or without the page cache.
  */
-#ifndef DAEMON_IMAGE_H
-#define DAEMON_IMAGE_H
+#ifndef ENGINE_IMAGE_H
+#define ENGINE_IMAGE_H
 
 #include "base/error.h"
 

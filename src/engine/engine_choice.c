@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/engine_choice.h"
+#include "engine/engine_choice.h"
 
 #include <errno.h>
 #include <string.h>
