@@ -17,6 +17,7 @@ int bench_target_open(const char *target, const struct bench_options *o, unsigne
 
 	options.queues = (unsigned)o->jobs;
 	options.depth = iodepth;
+	options.max_segments = 1; /* a ring no larger than it must be: fewer cache lines */
 	options.hugepages = o->hugepages;
 	ret = ringside_open(target, &options, out, &why);
 	if (ret < 0)
