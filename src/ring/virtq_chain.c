@@ -95,8 +95,9 @@ static int add_buffer(struct walk *w, const struct desc *d)
 	return 0;
 }
 
-/* Where descriptor i of an indirect table is, copied through if it straddles regions. */
-static bool fetch_indirect(struct walk *w, uint64_t table, uint16_t i, struct desc *out)
+/* Descriptor i of an indirect table that straddles regions. */
+static noinline_cold bool fetch_straddling(struct walk *w, uint64_t table, uint16_t i,
+					   struct desc *out)
 {
 	char copy[sizeof(struct vring_desc)];
 	struct iovec part[2];
@@ -120,30 +121,40 @@ static bool fetch_indirect(struct walk *w, uint64_t table, uint16_t i, struct de
 	return true;
 }
 
-/* All of it, not only the descriptors that the chain goes through. */
-static bool table_is_mapped(struct walk *w, const struct desc *ref)
+/* All of it, not only the descriptors that the chain goes through; in several regions. */
+static noinline_cold bool table_is_mapped(struct walk *w, const struct desc *ref)
 {
 	struct iovec parts[4];
 
-	return likely(guest_memory_host(w->mem, ref->gpa, ref->len, GUEST_READ)) ||
-	       guest_memory_translate(w->mem, ref->gpa, ref->len, GUEST_READ, parts,
+	return guest_memory_translate(w->mem, ref->gpa, ref->len, GUEST_READ, parts,
 				      ARRAY_SIZE(parts)) != -EFAULT;
+}
+
+/* host: the table, if it is in one piece. */
+static bool fetch_indirect(struct walk *w, const struct desc *ref, const char *host, uint16_t i,
+			   struct desc *out)
+{
+	if (unlikely(!host))
+		return fetch_straddling(w, ref->gpa, i, out);
+	*out = fetch(host + (size_t)i * sizeof(struct vring_desc));
+	return true;
 }
 
 /* 2.7.5.3: a table of descriptors elsewhere; the last of the chain.  0 or -ENOBUFS. */
 static int walk_indirect(struct walk *w, const struct desc *ref)
 {
 	uint32_t count = ref->len / sizeof(struct vring_desc);
+	const char *host = guest_memory_host(w->mem, ref->gpa, ref->len, GUEST_READ);
 	struct desc d;
 	uint16_t i = 0;
 	int ret;
 
 	if (!w->vq->indirect || !count || ref->len % sizeof(struct vring_desc) ||
-	    (ref->flags & VRING_DESC_F_NEXT) || !table_is_mapped(w, ref))
+	    (ref->flags & VRING_DESC_F_NEXT) || (unlikely(!host) && !table_is_mapped(w, ref)))
 		goto bad;
 	for (;;) {
 		if (i >= count || ++w->steps > VIRTQ_CHAIN_MAX(w->vq->size) ||
-		    !fetch_indirect(w, ref->gpa, i, &d) || (d.flags & VRING_DESC_F_INDIRECT))
+		    !fetch_indirect(w, ref, host, i, &d) || (d.flags & VRING_DESC_F_INDIRECT))
 			goto bad;
 		ret = add_buffer(w, &d);
 		if (ret < 0)
