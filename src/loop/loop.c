@@ -323,19 +323,28 @@ void loop_call(struct loop *loop, void (*run)(void *arg), void *arg)
 	current = NULL;
 }
 
+/* As a loop that spins does: epoll and the clock are asked only now and then.  The first look after
+ * arming asks epoll, which takes back what it has told. */
 bool loop_look(struct loop *loop)
 {
 	bool found;
 
 	ASSERT(!current);
-	/* relaxed: this thread wrote it, or a poster that has woken us */
-	if (atomic_load_relaxed(&loop->sleeping)) {
-		atomic_store_relaxed(&loop->sleeping, 0u); /* relaxed: as above */
-		loop->fds_seen_ns = 0;                     /* what woke us is there */
+	if (unlikely(loop->armed)) {
+		loop->armed = false;
+		/* relaxed: a late writer is harmless */
+		atomic_store_relaxed(&loop->sleeping, 0u);
+		loop->fds_seen_ns = 0;
+		loop_poll_disarm(loop);
 	}
 	current = loop;
 	found = pass(loop);
 	current = NULL;
+	loop->spinning = !found;
+	if (found)
+		loop->looks_left = 0;
+	else if (!loop->looks_left && loop->timer_ns == UINT64_MAX)
+		loop->looks_left = LOOKS_PER_CLOCK;
 	return found;
 }
 
@@ -344,10 +353,19 @@ bool loop_arm(struct loop *loop)
 	bool armed;
 
 	ASSERT(!current);
+	if (loop->timer_ns != UINT64_MAX)
+		return false;
 	current = loop;
-	armed = loop->timer_ns == UINT64_MAX && arm(loop);
+	armed = arm(loop);
 	current = NULL;
+	loop->armed = true; /* if not the loop, then perhaps the pollers */
 	return armed;
+}
+
+void loop_wake(struct loop *loop)
+{
+	loop->armed = true;
+	eventfd_signal(loop->wake.fd);
 }
 
 int loop_epoll_fd(const struct loop *loop)

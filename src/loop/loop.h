@@ -145,13 +145,16 @@ void loop_stop(struct loop *loop);
  * by one thread at a time.
  *
  * loop_call() runs something as a pass does: the loop is the current one, in a defer section.
- * loop_look() is one pass; true if there was work.
- * loop_arm() is what comes before sleeping; false: there is work after all, or a timer runs, look
- * again; true: loop_epoll_fd() becomes readable when there is work.  Then look.
+ * loop_look() is one pass; true if there was work.  Mostly without a system call.
+ * loop_arm() is what comes before sleeping; false: there is work after all, or a timer runs: look
+ * again; true: loop_epoll_fd() becomes readable when there is work.  Then look: that also ends
+ * being armed.  What loop_call() does to an armed loop is not seen: arm again, or wake.
+ * loop_wake() makes the descriptor readable until the next look.
  */
 void loop_call(struct loop *loop, void (*run)(void *arg), void *arg);
 bool loop_look(struct loop *loop);
 bool loop_arm(struct loop *loop) must_check;
+void loop_wake(struct loop *loop);
 int loop_epoll_fd(const struct loop *loop);
 
 /* The loop that runs on this thread, or NULL. */

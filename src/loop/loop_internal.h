@@ -36,6 +36,7 @@ struct loop {
 	bool spinning;      /* found nothing and looks on */
 	bool spun;          /* since idle_since_ns: looked on */
 	bool slept;         /* since idle_since_ns */
+	bool armed;         /* by hand, and not looked since: epoll may have something */
 
 	uint64_t idle_since_ns;  /* found nothing since then; 0: found something */
 	uint64_t sleep_since_ns; /* armed and slept (last) at */
@@ -75,6 +76,8 @@ void loop_poll_retire(struct loop *loop);
 uint64_t loop_poll_spin_ns(const struct loop *loop);
 /* Arms all and empties the poll set; false if there is work after all (then the set stays). */
 bool loop_poll_arm(struct loop *loop) must_check;
+/* All are in the poll set again. */
+void loop_poll_disarm(struct loop *loop);
 
 /* loop_timer.c */
 

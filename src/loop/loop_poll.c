@@ -197,3 +197,9 @@ bool loop_poll_arm(struct loop *loop)
 	loop->active_count = 0;
 	return true;
 }
+
+void loop_poll_disarm(struct loop *loop)
+{
+	while (!list_empty(&loop->idle))
+		poller_wake(list_entry(loop->idle.next, struct poller, node));
+}
