@@ -4,7 +4,6 @@
  * the poll set, and that an idle loop does nothing.  What is asserted are counts and orders.
  */
 #include <errno.h>
-#include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -699,134 +698,6 @@ static void test_defer_in_pass(void **state)
 	loop_destroy(loop);
 }
 
-/* ---- by hand ---- */
-
-static bool readable(const struct loop *loop)
-{
-	struct pollfd p = {.fd = loop_epoll_fd(loop), .events = POLLIN};
-
-	return poll(&p, 1, 0) == 1;
-}
-
-static void in_call(void *arg)
-{
-	struct fake_poller *f = arg;
-
-	assert_ptr_equal(loop_current(), f->poller.loop);
-	defer_call(&f->put_off->d);
-	f->put_off = NULL;
-}
-
-/* Looking never sleeps and never arms; a call is a pass of its own. */
-static void test_look_by_hand(void **state)
-{
-	struct loop *loop = loop_create(&always);
-	unsigned runs = 0;
-	struct deferred d = {.runs = &runs};
-	struct counted_msg m = {{.run = count_msg}, &runs, 1};
-	struct fake_poller f;
-
-	fake_poller_add(&f, loop, 2);
-	assert_true(loop_look(loop));
-	assert_true(loop_look(loop));
-	for (unsigned i = 0; i < 100; i++)
-		assert_false(loop_look(loop));
-	assert_memory_equal(f.log, "bPPpp", 5);
-	assert_int_equal(f.looks, 102);
-	assert_int_equal(f.ends, 0);
-	assert_null(loop_current());
-
-	defer_init(&d.d, deferred_run);
-	f.put_off = &d;
-	loop_call(loop, in_call, &f);
-	assert_null(loop_current());
-	assert_int_equal(runs, 1);
-	loop_post(loop, &m.msg);
-	assert_int_equal(runs, 1);
-	loop_look(loop);
-	assert_int_equal(runs, 2);
-	assert_false(readable(loop));
-	loop_remove_poller(loop, &f.poller);
-	loop_destroy(loop);
-}
-
-/* The descriptor tells of a kick, of a message, and when it is asked to; one look takes it back. */
-static void test_arm_by_hand(void **state)
-{
-	struct loop *loop = loop_create(&always);
-	unsigned count = 0;
-	struct counted_msg m = {{.run = count_msg}, &count, 0};
-	struct fake_poller f;
-
-	fake_poller_add(&f, loop, 0);
-	fake_kick_add(&f, loop);
-	for (unsigned round = 0; round < 3; round++) {
-		assert_true(loop_arm(loop));
-		assert_true(loop_arm(loop)); /* again is no harm */
-		assert_false(readable(loop));
-		f.work = 1;
-		eventfd_signal(f.kick.lf.fd);
-		assert_true(readable(loop));
-		assert_true(loop_look(loop));
-		assert_int_equal(f.kick.calls, round + 1);
-		assert_false(readable(loop));
-	}
-	assert_string_equal(f.log, "ebPebPebP");
-
-	/* A message that was posted while it was armed: the look takes the notification, too.  It
-	 * ends being armed, also for a poller that nobody has woken. */
-	memset(f.log, 0, sizeof(f.log));
-	assert_true(loop_arm(loop));
-	loop_post(loop, &m.msg);
-	assert_true(readable(loop));
-	assert_false(loop_look(loop));
-	assert_int_equal(count, 1);
-	assert_false(readable(loop));
-	assert_string_equal(f.log, "ebp");
-
-	/* And one that was posted before: armed in vain. */
-	m.number = 1;
-	loop_post(loop, &m.msg);
-	assert_false(readable(loop));
-	assert_false(loop_arm(loop));
-	assert_false(loop_look(loop));
-	assert_int_equal(count, 2);
-
-	/* Work that is met when arming. */
-	f.race = 1;
-	assert_false(loop_arm(loop));
-	assert_true(loop_look(loop));
-
-	assert_true(loop_arm(loop));
-	loop_wake(loop);
-	assert_true(readable(loop));
-	assert_false(loop_look(loop));
-	assert_false(readable(loop));
-	fake_fd_drop(&f.kick);
-	loop_remove_poller(loop, &f.poller);
-	loop_destroy(loop);
-}
-
-/* The descriptor would not tell of a timer: whoever drives the loop looks until it has expired. */
-static void test_timer_by_hand(void **state)
-{
-	struct loop *loop = loop_create(&always);
-	struct fake_timer t = {.timer.expired = fake_expired, .loop = loop};
-	struct fake_poller f;
-
-	fake_poller_add(&f, loop, 0);
-	for (unsigned i = 0; i < 3; i++)
-		loop_look(loop);
-	loop_timer_start(loop, &t.timer, clock_now_ns() + MS);
-	assert_false(loop_arm(loop));
-	while (!t.expired)
-		assert_false(loop_look(loop));
-	assert_true(loop_arm(loop));
-	loop_look(loop);
-	loop_remove_poller(loop, &f.poller);
-	loop_destroy(loop);
-}
-
 /* ---- idle ---- */
 
 static void test_idle_does_nothing(void **state)
@@ -897,9 +768,6 @@ int main(void)
 		cmocka_unit_test(test_pollers_change_the_set),
 		cmocka_unit_test(test_woken_at_the_end_of_a_pass),
 		cmocka_unit_test(test_defer_in_pass),
-		cmocka_unit_test(test_look_by_hand),
-		cmocka_unit_test(test_arm_by_hand),
-		cmocka_unit_test(test_timer_by_hand),
 		cmocka_unit_test(test_idle_does_nothing),
 	};
 
