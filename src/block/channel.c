@@ -447,7 +447,8 @@ static int watch_completions(struct blk_channel *c, struct error *err)
 
 struct blk_channel *channel_create(struct disk *d, struct loop *loop, struct error *err)
 {
-	struct engine_queue_config config = {.depth = d->queue_depth};
+	struct engine_queue_config config = {.depth = d->queue_depth,
+					     .ends_elsewhere = d->ends_elsewhere};
 	struct blk_channel *c = calloc(1, sizeof(*c));
 
 	if (!c) {

@@ -46,6 +46,7 @@ struct disk {
 	struct disk_info info;
 	int fd;
 	unsigned queue_depth;
+	bool ends_elsewhere;
 	bool page_cache; /* flush errors stay: see disk_note_flush_error() */
 	/* A block shown is smaller than one moved: writes hold their range in `lock`. */
 	bool tracked;

@@ -104,6 +104,7 @@ struct disk *disk_create(const struct disk_config *config, struct error *err)
 	d->ops = config->ops;
 	d->fd = fd;
 	d->queue_depth = config->queue_depth ? config->queue_depth : 256;
+	d->ends_elsewhere = config->ends_elsewhere;
 	if (config->poll) {
 		d->poll_limits = *config->poll;
 		d->poll = &d->poll_limits;

@@ -19,6 +19,7 @@ struct disk_config {
 	uint32_t block_bytes;                  /* logical block that devices show: 512 or 4096 */
 	bool discard;                          /* offer and pass down discards */
 	unsigned queue_depth;                  /* kernel queue of each channel; 0 = 256 */
+	bool ends_elsewhere;                   /* of channels: see struct engine_queue_config */
 	const struct poll_policy_limits *poll; /* NULL = the iothread's; copied */
 };
 

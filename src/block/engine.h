@@ -58,6 +58,9 @@ struct engine_info {
 
 struct engine_queue_config {
 	unsigned depth; /* the most requests that the kernel queue should hold; may be fewer */
+	/* When the thread that used the queue has gone, or does no more with it, another one calls
+	 * poll until nothing is in flight, and queue_destroy. */
+	bool ends_elsewhere;
 };
 
 /* A piece of memory that requests will use (guest memory); for engines that can register it. */

@@ -39,7 +39,9 @@
 
 /* ---- making rings ---- */
 
-/* Best first; a kernel refuses flags that it does not know with EINVAL. */
+/* Best first; a kernel refuses flags that it does not know with EINVAL.  The first is for rings
+ * that one thread uses and ends: what is deferred to a thread that has gone, or does not come
+ * again, never completes.  The second is as fast, and leaves that to the kernel. */
 static const unsigned setup_flags[] = {
 	IORING_SETUP_SUBMIT_ALL | IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN |
 		IORING_SETUP_TASKRUN_FLAG,                                               /* 6.1 */
@@ -68,11 +70,12 @@ static int ring_failed(int ret, unsigned depth, struct error *err)
 	}
 }
 
-static int ring_create(struct io_uring *ring, unsigned depth, struct error *err)
+static int ring_create(struct io_uring *ring, unsigned depth, bool ends_elsewhere,
+		       struct error *err)
 {
 	int ret = -EINVAL;
 
-	for (size_t i = 0; i < ARRAY_SIZE(setup_flags) && ret == -EINVAL; i++) {
+	for (size_t i = ends_elsewhere; i < ARRAY_SIZE(setup_flags) && ret == -EINVAL; i++) {
 		struct io_uring_params params = {
 			.flags = setup_flags[i] | IORING_SETUP_CLAMP | IORING_SETUP_CQSIZE,
 			.cq_entries = 2 * depth,
@@ -92,7 +95,7 @@ static int check_kernel(struct error *err)
 				     IORING_OP_WRITEV, IORING_OP_FSYNC, IORING_OP_FALLOCATE};
 	struct io_uring_probe *probe;
 	struct io_uring ring;
-	int ret = ring_create(&ring, 2, err);
+	int ret = ring_create(&ring, 2, false, err);
 
 	if (ret < 0)
 		return ret;
@@ -144,9 +147,11 @@ static int uring_set_memory(struct engine *e, const struct engine_memory *memory
 
 /* ---- queues ---- */
 
-static int queue_setup(struct engine_queue *q, unsigned depth, struct error *err)
+static int queue_setup(struct engine_queue *q, const struct engine_queue_config *config,
+		       struct error *err)
 {
-	int ret = ring_create(&q->ring, depth, err);
+	unsigned depth = MIN(MAX(config->depth, 1u), URING_DEPTH_MAX);
+	int ret = ring_create(&q->ring, depth, config->ends_elsewhere, err);
 
 	if (ret < 0)
 		return ret;
@@ -161,7 +166,10 @@ static int queue_setup(struct engine_queue *q, unsigned depth, struct error *err
 	}
 	/* Both only save the kernel a look-up; go on without. */
 	q->fixed_file = io_uring_register_files(&q->ring, &q->engine->file.fd, 1) == 0;
-	io_uring_register_ring_fd(&q->ring);
+	/* A registered ring is known by a number of this thread's: in another thread the same
+	 * number is a ring of that one's own, and it is that which would be entered and closed. */
+	if (!config->ends_elsewhere)
+		io_uring_register_ring_fd(&q->ring);
 	io_uring_cq_eventfd_toggle(&q->ring, false); /* disarmed until somebody wants to sleep */
 	uring_view_init(&q->view, &q->engine->memory, &q->ring);
 	return 0;
@@ -181,7 +189,7 @@ static int uring_queue_create(struct engine *e, const struct engine_queue_config
 	if (q->event_fd < 0)
 		ret = error_set(err, q->event_fd, "io_uring: eventfd: %s", strerror(-q->event_fd));
 	else
-		ret = queue_setup(q, MIN(MAX(config->depth, 1u), URING_DEPTH_MAX), err);
+		ret = queue_setup(q, config, err);
 	if (ret < 0) {
 		fd_close(&q->event_fd);
 		free(q);
