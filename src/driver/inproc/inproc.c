@@ -4,6 +4,7 @@
  */
 #include "driver/inproc/inproc.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -30,29 +31,40 @@ static int parse_switch(const struct uri *u, const char *key, bool *out, struct 
 	if (!v)
 		return 0;
 	if (strcmp(v, "on") && strcmp(v, "off"))
-		return error_set(err, -EINVAL, "file: %s=%s is neither on nor off", key, v);
+		return error_set(err, -EINVAL, "file: %s=%.100s is neither on nor off", key, v);
 	*out = !strcmp(v, "on");
 	return 0;
 }
 
-/* A number with K, M, G or T behind it. */
+/* A number, perhaps with a unit of 1024, 1024 * 1024 and so on behind it. */
+static bool number_of(const char *v, uint64_t *out)
+{
+	static const char units[] = "kKmMgGtT";
+	const char *unit;
+	uint64_t n = 0;
+
+	if (!isdigit((unsigned char)*v))
+		return false;
+	for (; isdigit((unsigned char)*v); v++) {
+		if (!checked_mul(n, 10, &n) || !checked_add(n, (uint64_t)(*v - '0'), &n))
+			return false;
+	}
+	if (*v) {
+		unit = strchr(units, *v);
+		if (!unit || v[1] || !checked_mul(n, 1024ull << (unit - units) / 2 * 10, &n))
+			return false;
+	}
+	*out = n;
+	return true;
+}
+
 static int parse_number(const struct uri *u, const char *key, uint64_t max, uint64_t *out,
 			struct error *err)
 {
-	static const char units[] = "KMGT";
-	const char *v = uri_get(u, key), *unit;
-	unsigned long long n;
-	char *end;
+	const char *v = uri_get(u, key);
 
-	if (!v)
-		return 0;
-	errno = 0;
-	n = strtoull(v, &end, 10);
-	unit = *end ? strchr(units, *end & ~0x20) : NULL;
-	if (end == v || *v == '-' || errno || (*end && (!unit || end[1])) ||
-	    !checked_mul((uint64_t)n, 1ull << (unit ? 10 * (unit - units + 1) : 0), out) ||
-	    *out > max)
-		return error_set(err, -EINVAL, "file: %s=%s is not a number up to %llu", key, v,
+	if (v && (!number_of(v, out) || *out > max))
+		return error_set(err, -EINVAL, "file: %s=%.100s is not a number up to %llu", key, v,
 				 (unsigned long long)max);
 	return 0;
 }
@@ -136,6 +148,7 @@ static int open_disk(struct inproc_device *dev, const struct uri *u, const struc
 		.block_bytes = o->block_bytes,
 		.discard = o->discard,
 		.queue_depth = o->depth,
+		.ends_elsewhere = true, /* whoever calls ringside_close() */
 	};
 
 	if (dev->image.fd >= 0) {
@@ -165,7 +178,7 @@ static void fill_info(struct inproc_device *dev, const char *path)
 		.flush = true,
 		.discard = d->discard,
 		.write_zeroes = d->write_zeroes,
-		.hugepages = dev->options.hugepages,
+		.hugepages = dev->options.hugepages && inproc_memory_has_hugepages(),
 		.queues = dev->options.queues,
 		.depth = dev->options.depth,
 	};
@@ -195,9 +208,11 @@ static int start_queues(struct inproc_device *dev, struct error *err)
 	int ret = 0;
 
 	dev->base.queues = calloc(n, sizeof(*dev->base.queues));
-	dev->queue_memory = calloc(n, sizeof(*dev->queue_memory));
+	dev->queue_memory = aligned_alloc(_Alignof(struct inproc_queue),
+					  n * sizeof(*dev->queue_memory));
 	if (!dev->base.queues || !dev->queue_memory)
 		return error_set(err, -ENOMEM, "out of memory for %u queues", n);
+	memset(dev->queue_memory, 0, n * sizeof(*dev->queue_memory));
 	for (unsigned i = 0; ret == 0 && i < n; i++) {
 		dev->queue_memory[i].dev = dev;
 		dev->base.queues[i] = &dev->queue_memory[i].base;

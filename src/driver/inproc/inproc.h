@@ -18,6 +18,7 @@
 
 struct inproc_slot {
 	struct blk_request req;
+	enum driver_op op;
 	struct inproc_queue *queue;
 	struct driver_slot *driver_slot;
 	struct inproc_slot *next; /* of those to submit, or of those that have ended */
@@ -29,12 +30,13 @@ struct inproc_list {
 	struct inproc_slot *first, **last;
 };
 
+/* Apart from its neighbour, which is another thread's. */
 struct inproc_queue {
-	struct ringside_queue base;
+	cacheline_aligned struct ringside_queue base;
 	struct inproc_device *dev;
 	struct loop *loop;
-	struct blk_channel
-		*channel; /* made by the thread that uses the queue, at its first request */
+	/* Made by the thread that uses the queue, at its first request. */
+	struct blk_channel *channel;
 	struct inproc_slot *slots;
 	struct iovec *iovs;
 	struct inproc_list put, done;
@@ -60,6 +62,7 @@ int inproc_queue_start(struct inproc_queue *q, struct error *err) must_check;
 bool inproc_queue_stop(struct inproc_queue *q) must_check;
 
 /* inproc_memory.c */
+bool inproc_memory_has_hugepages(void);
 int inproc_memory_alloc(struct ringside_device *base, size_t len_bytes, void **out,
 			struct error *err) must_check;
 int inproc_memory_map(struct ringside_device *base, void *addr, size_t len_bytes, int fd,

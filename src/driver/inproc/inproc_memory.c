@@ -11,7 +11,10 @@
 #include "base/checked.h"
 #include "driver/inproc/inproc.h"
 
-#define HUGEPAGE_BYTES (2u << 20)
+/* Said, as a system may have another size by default. */
+#define HUGEPAGE_SHIFT 21
+#define HUGEPAGE_BYTES ((size_t)1 << HUGEPAGE_SHIFT)
+#define HUGEPAGE_FLAGS (MAP_HUGETLB | HUGEPAGE_SHIFT << MAP_HUGE_SHIFT)
 
 struct inproc_memory {
 	struct inproc_memory *next;
@@ -41,6 +44,13 @@ static void *map(size_t len_bytes, int flags)
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE | flags, -1, 0);
 }
 
+bool inproc_memory_has_hugepages(void)
+{
+	void *addr = map(HUGEPAGE_BYTES, HUGEPAGE_FLAGS);
+
+	return addr != MAP_FAILED && munmap(addr, HUGEPAGE_BYTES) == 0;
+}
+
 int inproc_memory_alloc(struct ringside_device *base, size_t len_bytes, void **out,
 			struct error *err)
 {
@@ -53,7 +63,7 @@ int inproc_memory_alloc(struct ringside_device *base, size_t len_bytes, void **o
 		return error_set(err, -EINVAL, "memory of %zu bytes", len_bytes);
 	if (base->info.hugepages) {
 		len = align_up(len_bytes, HUGEPAGE_BYTES);
-		addr = map(len, MAP_HUGETLB);
+		addr = map(len, HUGEPAGE_FLAGS);
 	}
 	if (addr == MAP_FAILED) {
 		len = align_up(len_bytes, (size_t)sysconf(_SC_PAGESIZE));
