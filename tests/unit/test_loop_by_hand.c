@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A loop that is driven by hand: looking, arming, its descriptor.  What is asserted is the order in
- * which a poller is asked, and when the descriptor is readable.
+ * which a poller is asked, when the descriptor is readable, and that no wake-up is lost.
  */
 #include <poll.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <cmocka.h>
 
+#include "base/atomic.h"
 #include "base/clock.h"
 #include "base/defer.h"
 #include "base/fd.h"
@@ -228,13 +231,214 @@ static void test_timer(void **state)
 	assert_true(loop_arm(loop));
 }
 
+/* ---- from another thread ---- */
+
+#define HUNT_NS 1000000000u
+#define LOST_MS 10000
+
+static void *post_one(void *arg)
+{
+	loop_post(loop, arg);
+	return NULL;
+}
+
+/* Also the first of several, and once more when that has been looked at. */
+static void test_post_from_another_thread(void **state)
+{
+	for (unsigned round = 0; round < 100; round++) {
+		struct loop_msg m[3] = {{.run = count_msg}, {.run = count_msg}, {.run = count_msg}};
+		struct pollfd p = {.fd = loop_epoll_fd(loop), .events = POLLIN};
+		pthread_t threads[ARRAY_SIZE(m)];
+
+		runs = 0;
+		assert_true(loop_arm(loop));
+		for (unsigned i = 0; i < ARRAY_SIZE(m); i++)
+			pthread_create(&threads[i], NULL, post_one, &m[i]);
+		while (runs < ARRAY_SIZE(m)) {
+			assert_int_equal(poll(&p, 1, LOST_MS), 1);
+			do {
+				loop_look(loop);
+			} while (!loop_arm(loop));
+		}
+		assert_int_equal(runs, ARRAY_SIZE(m));
+		for (unsigned i = 0; i < ARRAY_SIZE(m); i++)
+			pthread_join(threads[i], NULL);
+		/* One that posted when the others had been taken may have written after them. */
+		loop_look(loop);
+		assert_false(readable());
+	}
+}
+
+/* One who posts and one who kicks; each goes on only when it has been seen. */
+struct hunter {
+	pthread_t thread;
+	unsigned seed;
+	unsigned rounds;
+	struct loop_msg msg;
+	uint32_t seen; /* shared */
+};
+
+static uint32_t given, armed, hunting; /* shared: the kicks; whether to write the eventfd; go on */
+static uint32_t taken;                 /* of the kicks */
+static struct hunter poster, kicker;
+
+static void hunted_begin(struct poller *p)
+{
+	atomic_store_relaxed(&armed, 0u);
+}
+
+static bool hunted_poll(struct poller *p)
+{
+	uint32_t now = atomic_load_acquire(&given);
+	bool found = now != taken;
+
+	taken = now;
+	if (found)
+		atomic_store_release(&kicker.seen, now);
+	return found;
+}
+
+static bool hunted_end(struct poller *p)
+{
+	atomic_store_relaxed(&armed, 1u);
+	atomic_fence_full();
+	return atomic_load_acquire(&given) != taken;
+}
+
+static const struct poller_ops hunted_ops = {hunted_begin, hunted_poll, hunted_end};
+
+static void seen_msg(struct loop_msg *m)
+{
+	struct hunter *h = container_of(m, struct hunter, msg);
+
+	atomic_store_release(&h->seen, h->seen + 1);
+}
+
+/* Mostly short, and now and then until the other one is about to sleep. */
+static void delay(unsigned *seed)
+{
+	unsigned n = (unsigned)rand_r(seed) % 8 ? (unsigned)rand_r(seed) % 400 : 4000;
+
+	for (volatile unsigned i = 0; i < n; i++)
+		;
+}
+
+static void wait_seen(struct hunter *h)
+{
+	while (atomic_load_acquire(&h->seen) != h->rounds && atomic_load_acquire(&hunting))
+		cpu_relax();
+}
+
+static void *post_many(void *arg)
+{
+	struct hunter *h = arg;
+
+	while (atomic_load_acquire(&hunting)) {
+		delay(&h->seed);
+		h->rounds++;
+		h->msg.run = seen_msg;
+		loop_post(loop, &h->msg);
+		wait_seen(h);
+	}
+	return NULL;
+}
+
+static void *kick_many(void *arg)
+{
+	struct hunter *h = arg;
+
+	while (atomic_load_acquire(&hunting)) {
+		delay(&h->seed);
+		h->rounds++;
+		atomic_store_release(&given, h->rounds);
+		atomic_fence_full();
+		if (atomic_load_relaxed(&armed))
+			eventfd_signal(kick.fd);
+		wait_seen(h);
+	}
+	return NULL;
+}
+
+/* Looks a little, arms, sleeps.  Both others wait for what they gave, so that one lost wake-up of
+ * each is all that is needed.  How often it slept; -1: in vain. */
+static int hunt(void)
+{
+	struct pollfd p = {.fd = loop_epoll_fd(loop), .events = POLLIN};
+	uint64_t end_ns = clock_now_ns() + HUNT_NS;
+	unsigned seed = 3;
+	int sleeps = 0;
+
+	while (clock_now_ns() < end_ns) {
+		unsigned looks = 1 + (unsigned)rand_r(&seed) % 20;
+
+		while (looks--)
+			loop_look(loop);
+		delay(&seed);
+		if (!loop_arm(loop))
+			continue;
+		if (poll(&p, 1, LOST_MS) != 1)
+			return -1;
+		sleeps++;
+	}
+	return sleeps;
+}
+
+static void lost_wakeups(bool post, bool kicks)
+{
+	int sleeps;
+
+	poller.ops = &hunted_ops;
+	given = taken = armed = 0;
+	hunting = 1;
+	poster = (struct hunter){.seed = 1};
+	kicker = (struct hunter){.seed = 2};
+	if (post)
+		pthread_create(&poster.thread, NULL, post_many, &poster);
+	if (kicks)
+		pthread_create(&kicker.thread, NULL, kick_many, &kicker);
+	sleeps = hunt();
+	atomic_store_release(&hunting, 0u);
+	if (post)
+		pthread_join(poster.thread, NULL);
+	if (kicks)
+		pthread_join(kicker.thread, NULL);
+	loop_look(loop); /* the last message */
+	assert_true(sleeps >= 0);
+	print_message("%u posts, %u kicks, %d sleeps\n", poster.rounds, kicker.rounds, sleeps);
+	assert_true(sleeps > 100); /* else nothing has been tested */
+}
+
+static void test_no_post_is_lost(void **state)
+{
+	lost_wakeups(true, false);
+}
+
+static void test_no_kick_is_lost(void **state)
+{
+	lost_wakeups(false, true);
+}
+
+static void test_neither_is_lost(void **state)
+{
+	lost_wakeups(true, true);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_look), TEST(test_call), TEST(test_kick),  TEST(test_message),
-		TEST(test_race), TEST(test_wake), TEST(test_timer),
+		TEST(test_look),
+		TEST(test_call),
+		TEST(test_kick),
+		TEST(test_message),
+		TEST(test_race),
+		TEST(test_wake),
+		TEST(test_timer),
+		TEST(test_post_from_another_thread),
+		TEST(test_no_post_is_lost),
+		TEST(test_no_kick_is_lost),
+		TEST(test_neither_is_lost),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
