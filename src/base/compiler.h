@@ -17,18 +17,18 @@
 
 #define container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
-#define MIN(a, b)                                                                                  \
+/* Each use has names of its own, so that one can stand inside another. */
+#define CHOOSE_(op, a, b, x, y)                                                                    \
 	({                                                                                         \
-		__auto_type min_a_ = (a);                                                          \
-		__auto_type min_b_ = (b);                                                          \
-		min_a_ < min_b_ ? min_a_ : min_b_;                                                 \
+		__auto_type x = (a);                                                               \
+		__auto_type y = (b);                                                               \
+		x op y ? x : y;                                                                    \
 	})
-#define MAX(a, b)                                                                                  \
-	({                                                                                         \
-		__auto_type max_a_ = (a);                                                          \
-		__auto_type max_b_ = (b);                                                          \
-		max_a_ > max_b_ ? max_a_ : max_b_;                                                 \
-	})
+#define CHOOSE_NAMED_(op, a, b, n) CHOOSE_(op, a, b, JOIN_(left_, n), JOIN_(right_, n))
+#define JOIN_(a, b)                JOIN_AGAIN_(a, b)
+#define JOIN_AGAIN_(a, b)          a##b
+#define MIN(a, b)                  CHOOSE_NAMED_(<, a, b, __COUNTER__)
+#define MAX(a, b)                  CHOOSE_NAMED_(>, a, b, __COUNTER__)
 
 /* The caller must look at the result: ignoring it is a bug, not a style. */
 #define must_check           __attribute__((warn_unused_result))

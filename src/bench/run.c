@@ -188,18 +188,20 @@ static void tell_errors(const struct run *r, const struct job *j, uint64_t error
 static void add_errors(const struct run *r, struct bench_run *out)
 {
 	const struct job *first = NULL;
+	bool broken = false;
 	uint64_t errors = 0;
 
 	for (unsigned i = 0; i < r->crew.count; i++) {
 		const struct job *j = &r->crew.jobs[i];
 
 		errors += j->errors;
+		broken |= j->broken != 0;
 		if (j->errors && !first)
 			first = j;
 	}
 	out->errors += errors;
-	/* When the server has gone that is said already. */
-	if (first && !first->broken)
+	/* When the server has gone that is said already, by whichever job saw it first. */
+	if (first && !broken)
 		tell_errors(r, first, errors);
 }
 
