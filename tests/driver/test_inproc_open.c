@@ -7,6 +7,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -370,7 +371,7 @@ static void some_open(struct some_devices *s)
 		snprintf(text, sizeof(text), "file:%s?%s", s->paths[i], kinds[i]);
 		s->dev[i] = drv_open(text, NULL);
 		s->q[i] = ringside_queue(s->dev[i], 0);
-		s->buf[i] = drv_memory(s->dev[i], 8192);
+		s->buf[i] = drv_memory(s->dev[i], MIB);
 	}
 }
 
@@ -479,6 +480,82 @@ static void test_queue_changes_threads(void **state)
 	}
 }
 
+/* Puts one of each and takes none. */
+struct hand_over {
+	struct ringside_queue *q;
+	char *buf;
+	int put;
+	sem_t submitted, go_on;
+};
+
+#define HANDED 24u
+
+static void *put_and_go(void *arg)
+{
+	struct hand_over *h = arg;
+
+	for (unsigned i = 0; i < HANDED && !h->put; i += 4) {
+		uint64_t offset = 16384ull * i;
+
+		h->put = ringside_write(h->q, offset, h->buf + offset % MIB, 16384, NULL);
+		if (!h->put)
+			h->put = ringside_read(h->q, offset + 16384, h->buf + offset % MIB, 16384,
+					       NULL);
+		if (!h->put)
+			h->put = ringside_write_zeroes(h->q, offset + 32768, 16384, true, NULL);
+		if (!h->put)
+			h->put = ringside_flush(h->q, NULL);
+	}
+	ringside_submit(h->q);
+	sem_post(&h->submitted);
+	while (sem_wait(&h->go_on) < 0)
+		;
+	return NULL;
+}
+
+/* The one who takes them is another than has put them, who sleeps, or has gone. */
+static void hand_over(struct some_devices *s, unsigned i, bool gone, enum drv_mode mode)
+{
+	struct hand_over h = {.q = s->q[i], .buf = s->buf[i]};
+	struct ringside_completion done[HANDED];
+	pthread_t thread;
+	int error;
+
+	sem_init(&h.submitted, 0, 0);
+	sem_init(&h.go_on, 0, 0);
+	assert_int_equal(pthread_create(&thread, NULL, put_and_go, &h), 0);
+	while (sem_wait(&h.submitted) < 0)
+		;
+	if (gone) {
+		sem_post(&h.go_on);
+		pthread_join(thread, NULL);
+	}
+	assert_int_equal(h.put, 0);
+	assert_int_equal(drv_collect(h.q, mode, done, HANDED, &error), HANDED);
+	for (unsigned k = 0; k < HANDED; k++)
+		if (done[k].result)
+			fail_msg("device %u, %s, %s: %d", i, gone ? "gone" : "there",
+				 drv_mode_names[mode], done[k].result);
+	if (!gone) {
+		sem_post(&h.go_on);
+		pthread_join(thread, NULL);
+	}
+	sem_destroy(&h.submitted);
+	sem_destroy(&h.go_on);
+}
+
+static void test_queue_changes_threads_in_flight(void **state)
+{
+	struct some_devices s;
+
+	some_open(&s);
+	for (unsigned i = 0; i < DEVICES; i++) {
+		for (unsigned n = 0; n < 4 * DRV_MODES; n++)
+			hand_over(&s, i, n / DRV_MODES % 2, n % DRV_MODES);
+		some_close(&s, i);
+	}
+}
+
 /* ---- without io_uring ---- */
 
 /* Of this thread only: io_uring_setup is not permitted, as in many containers. */
@@ -581,6 +658,7 @@ int main(void)
 		TEST(test_shrinks),
 		TEST(test_several_on_one_thread),
 		TEST(test_queue_changes_threads),
+		TEST(test_queue_changes_threads_in_flight),
 		TEST(test_next_engine),
 	};
 
