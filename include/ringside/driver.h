@@ -90,7 +90,8 @@ struct ringside_info {
  * Opens a target.  target: "SCHEME:PATH", and after a '?' options of the scheme as KEY=VALUE, with
  * '&' between them; %XX is a byte.  vhost-user-blk: no options.  file: engine=auto|io_uring|
  * linux-aio|threads|null|memory, direct=on|off, size=BYTES (null and memory), readonly=on|off,
- * discard=on|off, depth=N (of the engine's kernel queue), poll=on|off.
+ * discard=on|off, depth=N (of the engine's kernel queue),
+ * block-size=512|4096.
  *
  * options may be NULL for the defaults.  The features are negotiated and the queues started.
  * 0 and *out (the caller's, until ringside_close()), or -EINVAL (bad target or option), -ENOENT,

@@ -295,13 +295,26 @@ static noinline_cold void disarm(struct ringside_queue *q)
 	q->ops->disarm(q);
 }
 
-/* What woke us: the sleeper, or the caller's loop. */
-static int look_at_fds(struct ringside_queue *q, int64_t timeout_ns)
+static int wait_for_fds(struct ringside_queue *q, struct epoll_event *ev, int64_t timeout_ns)
 {
 	struct timespec ts = {.tv_sec = timeout_ns / 1000000000,
 			      .tv_nsec = timeout_ns % 1000000000};
-	struct epoll_event ev[DRIVER_WAIT_FDS];
 	int n = epoll_pwait2(q->epoll_fd, ev, DRIVER_WAIT_FDS, timeout_ns < 0 ? NULL : &ts, NULL);
+
+	/* Before Linux 5.11, or where a system call filter does not know it: by the millisecond. */
+	if (n < 0 && (errno == ENOSYS || errno == EPERM)) {
+		int64_t ms = timeout_ns < 0 ? -1 : (timeout_ns + 999999) / 1000000;
+
+		n = epoll_wait(q->epoll_fd, ev, DRIVER_WAIT_FDS, (int)MIN(ms, (int64_t)INT32_MAX));
+	}
+	return n;
+}
+
+/* What woke us: the sleeper, or the caller's loop. */
+static int look_at_fds(struct ringside_queue *q, int64_t timeout_ns)
+{
+	struct epoll_event ev[DRIVER_WAIT_FDS];
+	int n = wait_for_fds(q, ev, timeout_ns);
 
 	q->stats.system_calls++;
 	for (int i = 0; i < n; i++) {

@@ -5,6 +5,7 @@ No test asserts a time or a rate: only counts, keys, and who is compared with wh
 
 import json
 import os
+import pathlib
 import pty
 import re
 import signal
@@ -305,6 +306,9 @@ def test_interrupted(null, sig, args):
 def test_interrupted_while_the_server_stands_still(null):
     r = Running(null, target(null), '--runtime', '100s')
     null.server.send(signal.SIGSTOP)
+    tasks = list(pathlib.Path('/proc/%d/task' % null.server.proc.pid).iterdir())
+    wait_for(lambda: all((t / 'stat').read_text().rsplit(')', 1)[1].split()[0] == 'T'
+                         for t in tasks), 'every thread of the server to stand still')
     assert r.end(signal.SIGINT) == 1
     assert 'no request completes any more' in r.err
     null.server.send(signal.SIGCONT)
