@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ringside beside qemu-storage-daemon, in one run on the same work.
 
-    bench/compare.py [--repeats N] [--only driver|policy|client|guest|idle] [--json FILE]
+    bench/compare.py [--repeats N] [--only driver|policy|sweep|client|guest|idle] [--json FILE]
 
 Comparisons, each interleaved and repeated, because a machine is noisy and only the ratio of
 neighbours in time means something:
@@ -10,6 +10,7 @@ neighbours in time means something:
 driver  our own client (`ringside bench`) against both servers, polling and sleeping, null and file
         backends; writes docs/benchmarks.md with pages of plots beside it (compare_driver.py).
 policy  what looking costs and gains by the server's --poll, open and closed loop (compare_policy.py).
+sweep   depth, block size, queues and iothreads: is there a cliff (compare_sweep.py).
 client  qemu-img bench through libblkio (a foreign client that sleeps on its completions), null
         backend, 4 KiB reads, depth 1 and 64; the client on one processor, the server on the other.
 guest   a Linux guest with two virtual CPUs and fio, two jobs at depth 32, one iothread, null and
@@ -35,6 +36,7 @@ sys.path.insert(0, str(TOP / "tools" / "guest"))
 import guest as g  # noqa: E402
 import compare_driver  # noqa: E402
 import compare_policy  # noqa: E402
+import compare_sweep  # noqa: E402
 
 CLOCK = os.sysconf("SC_CLK_TCK")
 
@@ -279,7 +281,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=10, help="of fio in a guest")
-    parser.add_argument("--only", choices=("driver", "policy", "client", "guest", "idle"))
+    parser.add_argument("--only", choices=("driver", "policy", "sweep", "client", "guest",
+                                           "idle"))
     parser.add_argument("--json", help="write every figure to this file")
     args = parser.parse_args()
     if args.only != "idle" and not g.have_qemu11():
@@ -290,6 +293,8 @@ def main():
         compare_driver.compare(args.repeats, 1, results)
     if args.only in (None, "policy"):
         compare_policy.compare(args.repeats, 2, results)
+    if args.only in (None, "sweep"):
+        compare_sweep.compare(max(1, args.repeats // 2), results)
     if args.only in (None, "client"):
         compare_client(args.repeats, results)
     if args.only in (None, "guest"):
