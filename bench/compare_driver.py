@@ -22,7 +22,8 @@ DEPTHS = "1,32"
 WAYS = "poll,sleep"
 IMAGE_BYTES = 1 << 30
 
-QSD, OURS, INPROC = "qemu-storage-daemon", "ringside", "in-process"
+QSD, QSD7 = "qemu-storage-daemon", "qemu-storage-daemon-7.2"
+OURS, INPROC = "ringside", "in-process"
 
 
 def taskset(cpu):
@@ -35,7 +36,7 @@ class Server(g.Server):
     def __init__(self, which, folder, path=None):
         socket = str(folder / f"{which}.sock")
         super().__init__([g.Disk(path=path or "", socket=socket)], wrapper=taskset(1),
-                         peer="ringside" if which == OURS else "qsd11")
+                         peer={QSD: "qsd11", QSD7: "qsd", OURS: "ringside"}[which])
         self.path = path
 
     def command(self):
@@ -51,14 +52,16 @@ class Server(g.Server):
                     "cache": {"direct": True}, "read-only": True}
         export = {"type": "vhost-user-blk", "id": "e", "node-name": "n", "writable": False,
                   "addr": {"type": "unix", "path": socket}, "iothread": "io0"}
-        return self.wrapper + g.qemu11("qemu-storage-daemon") + [
+        program = g.qemu11("qemu-storage-daemon") if self.peer == "qsd11" else \
+            ["qemu-storage-daemon"]
+        return self.wrapper + program + [
             "--object", "iothread,id=io0", "--blockdev", json.dumps(node),
             "--export", json.dumps(export)]
 
     def shown(self):
         """The command as a person would type it, without the ways of this machine."""
         words = self.command()
-        if self.peer != "ringside":
+        if self.peer == "qsd11":
             words = self.wrapper + ["qemu-storage-daemon"] + words[len(self.wrapper) + 2:]
         return shlex.join(words).replace(str(g.TOP) + "/", "")
 
@@ -214,11 +217,13 @@ def text_of(null, file, floor, servers, repeats):
     today = datetime.date.today().isoformat()
     yield "# Benchmarks"
     yield ""
-    yield (f"Written by `make bench` on {today}: our own client against qemu-storage-daemon 11.1 and "
-           f"Ringside in one run, 4 KiB random reads, {repeats} repeats of each, the client on one "
+    yield (f"Written by `make bench` on {today}: our own client against qemu-storage-daemon 11.1 (and "
+           f"7.2) and Ringside in one run, 4 KiB random reads, {repeats} repeats of each, the client on one "
            "processor and the servers on the other. The plots are in "
            "[benchmarks.html](benchmarks.html) (null) and "
-           "[benchmarks-file.html](benchmarks-file.html) (file).")
+           "[benchmarks-file.html](benchmarks-file.html) (file). Another part of `make bench` looks for "
+           "cliffs: [benchmarks-depth.html](benchmarks-depth.html) and "
+           "[benchmarks-size.html](benchmarks-size.html).")
     yield ""
     yield f"The machine: {machine(null.page)}."
     yield ""
@@ -272,9 +277,10 @@ def compare(repeats, seconds, results, docs=DOCS):
         servers = []
         runs = []
         for path, page in ((None, "benchmarks.html"), (str(image), "benchmarks-file.html")):
-            with Server(QSD, folder, path) as qsd, Server(OURS, folder, path) as ours:
-                servers += [qsd, ours]
-                targets = {s: f"vhost-user-blk:{folder}/{s}.sock" for s in (QSD, OURS)}
+            with Server(QSD, folder, path) as qsd, Server(QSD7, folder, path) as qsd7, \
+                    Server(OURS, folder, path) as ours:
+                servers += [qsd, qsd7, ours]
+                targets = {s: f"vhost-user-blk:{folder}/{s}.sock" for s in (QSD, QSD7, OURS)}
                 inproc = inproc_target(path) if path else None
                 if inproc:
                     targets[INPROC] = inproc
