@@ -39,9 +39,13 @@
 
 /* ---- making rings ---- */
 
-/* Best first; a kernel refuses flags that it does not know with EINVAL.  The first is for rings
+/*
+ * Best first; a kernel refuses flags that it does not know with EINVAL.  The first is for rings
  * that one thread uses and ends: what is deferred to a thread that has gone, or does not come
- * again, never completes.  The second is as fast, and leaves that to the kernel. */
+ * again, never completes.  The second leaves that to the kernel.  Over a file it made no difference
+ * to who looks that could be told from noise; to who sleeps with 32 in flight it cost some 4 % more
+ * CPU time and up to 6 % of the requests a second, on a machine where neither is certain.
+ */
 static const unsigned setup_flags[] = {
 	IORING_SETUP_SUBMIT_ALL | IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN |
 		IORING_SETUP_TASKRUN_FLAG,                                               /* 6.1 */
