@@ -10,6 +10,7 @@ import pty
 import re
 import signal
 import subprocess
+import time
 
 import pytest
 
@@ -309,6 +310,7 @@ def test_interrupted_while_the_server_stands_still(null):
     tasks = list(pathlib.Path('/proc/%d/task' % null.server.proc.pid).iterdir())
     wait_for(lambda: all((t / 'stat').read_text().rsplit(')', 1)[1].split()[0] == 'T'
                          for t in tasks), 'every thread of the server to stand still')
+    time.sleep(1)  # the client may be between two requests, and not have run since
     assert r.end(signal.SIGINT) == 1
     assert 'no request completes any more' in r.err
     null.server.send(signal.SIGCONT)
