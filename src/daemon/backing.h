@@ -11,8 +11,8 @@
 #define DAEMON_BACKING_H
 
 #include "block/disk.h"
-#include "engine/image.h"
 #include "daemon/options.h"
+#include "engine/image.h"
 #include "loop/iothread.h"
 
 struct backing {

@@ -12,9 +12,9 @@
 #include "base/log.h"
 #include "control/statistics.h"
 #include "daemon/export.h"
-#include "engine/image.h"
 #include "daemon/report.h"
 #include "daemon/signals.h"
+#include "engine/image.h"
 
 struct daemon {
 	const struct serve_options *options;

@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -32,7 +33,9 @@ int vhost_client_server_pid(const struct vhost_client *c)
 	struct ucred cred;
 	socklen_t len = sizeof(cred);
 
-	return getsockopt(c->sock, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0 ? 0 : cred.pid;
+	if (getsockopt(c->sock, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0 || cred.pid == getpid())
+		return 0;
+	return cred.pid;
 }
 
 static int broken(struct vhost_client *c, uint32_t request, int ret, struct error *err)

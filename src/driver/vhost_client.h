@@ -24,7 +24,7 @@ int vhost_client_open(struct vhost_client *c, const char *path, unsigned timeout
 		      struct error *err) must_check;
 void vhost_client_close(struct vhost_client *c);
 
-/* The process that listens, 0 if unknown. */
+/* The process that listens; 0 if unknown, or our own. */
 int vhost_client_server_pid(const struct vhost_client *c);
 
 /* Sends `bytes` of *p and the descriptors (still the caller's), waits for the acknowledgement if

@@ -102,6 +102,9 @@ static int read_config(struct vhost_device *dev, struct error *err)
 		.depth = dev->options.depth,
 		.server_pid = vhost_client_server_pid(&dev->client),
 	};
+	/* Without tables each request takes three descriptors of the ring, at least. */
+	if (!dev->base.info.indirect)
+		dev->base.info.depth = MIN(dev->base.info.depth, VHOST_RING_MOST / 3);
 	return dev->kind->read_config(dev, p.config.data, err);
 }
 
@@ -112,9 +115,11 @@ static int start_queues(struct vhost_device *dev, struct error *err)
 	int ret;
 
 	dev->base.queues = calloc(n, sizeof(*dev->base.queues));
-	dev->queue_memory = calloc(n, sizeof(*dev->queue_memory));
+	dev->queue_memory = aligned_alloc(_Alignof(struct vhost_queue),
+					  n * sizeof(*dev->queue_memory));
 	if (!dev->base.queues || !dev->queue_memory)
 		return error_set(err, -ENOMEM, "out of memory for %u queues", n);
+	memset(dev->queue_memory, 0, n * sizeof(*dev->queue_memory));
 	for (unsigned i = 0; i < n; i++) {
 		struct vhost_queue *q = &dev->queue_memory[i];
 

@@ -24,6 +24,9 @@ struct vhost_slot_memory {
 	uint8_t *status;
 };
 
+/* Descriptors of a ring: what most servers take. */
+#define VHOST_RING_MOST 1024u
+
 struct vhost_device;
 struct vhost_queue;
 
@@ -73,8 +76,9 @@ struct vhost_device {
 	void *ring_memory; /* of all queues; a lent piece */
 };
 
+/* Apart from its neighbour, which is another thread's. */
 struct vhost_queue {
-	struct ringside_queue base;
+	cacheline_aligned struct ringside_queue base;
 	struct vhost_device *dev;
 	struct virtq_driver vd;
 	char *slot_memory;                        /* VHOST_SLOT_BYTES and a header each */

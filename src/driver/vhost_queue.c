@@ -14,8 +14,6 @@
 #include "driver/vhost_device.h"
 #include "spec/virtio.h"
 
-/* A ring that most servers take; a request without an indirect table needs three descriptors. */
-#define RING_MOST  1024u
 #define BUFS_MOST  1024u
 #define CACHE_LINE 64u
 
@@ -151,7 +149,7 @@ static uint16_t ring_size(const struct vhost_device *dev)
 
 	/* 2.7.5.3.1: no chain is longer than the queue size, in a table neither. */
 	need = MAX(need, dev->base.info.max_segments + 2);
-	while (size < need && size < RING_MOST)
+	while (size < need && size < VHOST_RING_MOST)
 		size *= 2;
 	return (uint16_t)size;
 }

@@ -190,7 +190,7 @@ static bool pass(struct loop *loop)
 	if (loop->looks_left > 1) {
 		loop->looks_left--;
 	} else {
-		loop->looks_left = 0; /* found_nothing() gives as many again */
+		loop->looks_left = 0; /* spare_clock() gives as many again */
 		read_clock(loop);
 	}
 	defer_begin();
@@ -273,6 +273,14 @@ static void sleep_until_woken(struct loop *loop)
 	atomic_stat_add(&loop->stats.time_slept_ns, loop->now_ns - before);
 }
 
+/* Found nothing: the next looks do without the clock.  Not while a timer runs, which is due by it.
+ */
+static void spare_clock(struct loop *loop)
+{
+	if (!loop->looks_left && loop->timer_ns == UINT64_MAX)
+		loop->looks_left = LOOKS_PER_CLOCK;
+}
+
 static void found_nothing(struct loop *loop)
 {
 	if (!loop->idle_since_ns) {
@@ -288,6 +296,7 @@ static void found_nothing(struct loop *loop)
 		return;
 	}
 	loop->spinning = loop->spun = true;
+	spare_clock(loop);
 	cpu_relax();
 }
 
@@ -343,8 +352,8 @@ bool loop_look(struct loop *loop)
 	loop->spinning = !found;
 	if (found)
 		loop->looks_left = 0;
-	else if (!loop->looks_left && loop->timer_ns == UINT64_MAX)
-		loop->looks_left = LOOKS_PER_CLOCK;
+	else
+		spare_clock(loop);
 	return found;
 }
 

@@ -46,7 +46,7 @@ struct nap_policy {
 
 	/* What soundings have found. */
 	uint32_t depth;     /* 0: nothing that is hidden */
-	uint32_t good;      /* soundings in a row that found something */
+	uint32_t good;      /* one more for each that found something, half for one that did not */
 	uint32_t naps_left; /* until the next one */
 	uint32_t skip;      /* so many armings until the next one */
 	uint32_t penalty;   /* what skip starts from */
